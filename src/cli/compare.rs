@@ -81,6 +81,13 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let ranking = Ranking::of(&run);
     let base = runs::contender(&run, &args.base)?;
     let candidate = runs::contender(&run, &args.candidate)?;
+    if base == candidate {
+        let message = "A and B are the same contender";
+        return Err(CommandError::usage(
+            message,
+            "name two contenders, or two runs",
+        ));
+    }
     let comparison = ranking.compare(&run, &base, &candidate).ok_or_else(|| {
         let why = invalid(&ranking, [&base, &candidate]);
         CommandError::inconclusive(

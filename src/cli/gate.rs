@@ -36,10 +36,10 @@ pub(super) struct Args {
     #[arg(long)]
     not_slower: bool,
     /// Maximum shared memory of a kernel, in bytes
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = runs::natural)]
     max_smem: Option<u64>,
     /// Maximum number of registers per thread
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = runs::whole(0..=u32::MAX))]
     max_registers: Option<u32>,
     /// Minimum occupancy: share of an SM's warps that are resident, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -202,6 +202,10 @@ fn sides(args: &Args, named: Option<&Path>, file: Option<&Path>) -> Result<Sides
         });
     };
     let base = runs::load(Some(file))?;
+    if named.is_some_and(|named| same_file(named, file)) {
+        let message = "--baseline is the run itself";
+        return Err(CommandError::usage(message, "name an earlier run"));
+    }
     let run = match named {
         Some(path) => Some(runs::load(Some(path))?),
         None => fitting(&base, args.across_devices)?,

@@ -20,15 +20,17 @@ mod schema;
 mod select;
 mod show;
 
+use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Exit, Joined};
+use dgx_core::domain::{Exit, Joined, printable_line};
 use dgx_core::speech::{self, Colour, LEVEL, Level, OutputLoss};
 
 /// Compare competing designs of one GPU kernel: check each result, time the
@@ -165,12 +167,33 @@ fn ignore_file_size_signal() {
 
 /// Prints clap's help or error, and returns the exit code for it.
 fn help_or_usage(asked: &clap::Error) -> Exit {
+    if let Some(error) = refused_value(asked) {
+        error.print();
+        return error.exit();
+    }
     let printed = asked.print().and_then(|()| std::io::stdout().flush());
     if asked.use_stderr() {
         return Exit::Usage;
     }
     speech::keep(printed);
     exit_code(Exit::Done, false, speech::lost())
+}
+
+/// The error of a value that its parser refused: what is wrong and, after a semicolon, the remedy;
+/// or the remedy alone.
+fn refused_value(asked: &clap::Error) -> Option<CommandError> {
+    let why = asked.source()?.to_string();
+    let text = |kind| match asked.get(kind)? {
+        ContextValue::String(text) => Some(text.as_str()),
+        _ => None,
+    };
+    let name = text(ContextKind::InvalidArg)?.split(' ').next()?;
+    let name = name.trim_matches(['<', '>', '[', ']', '.']);
+    let value = printable_line(text(ContextKind::InvalidValue)?);
+    Some(match why.rsplit_once("; ") {
+        Some((why, remedy)) => CommandError::usage(format!("{name} `{value}`: {why}"), remedy),
+        None => CommandError::usage(format!("{name} cannot be `{value}`"), why),
+    })
 }
 
 /// The exit code, given failures to write output. If a reader closes a pipe, the command's own code

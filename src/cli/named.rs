@@ -73,7 +73,7 @@ fn as_round(path: &Path) -> Result<(), String> {
         return Err(A_FOLDER.to_owned());
     }
     if path.extension().is_some_and(|ending| ending == "jsonl") {
-        return Err("that is a run file, and no round; `dgx show` prints it".to_owned());
+        return Err("that is a run file, not a round; `dgx show` prints it".to_owned());
     }
     if is_variant(path) {
         let round = Path::new(CONFIGS).join(format!("{name}.toml"));
@@ -95,7 +95,7 @@ fn as_round(path: &Path) -> Result<(), String> {
     }
 }
 
-const A_FOLDER: &str = "that is a folder: give a file in it";
+const A_FOLDER: &str = "that is a folder; give a file in it";
 
 fn is_variant(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
@@ -105,10 +105,10 @@ fn is_variant(path: &Path) -> bool {
 /// Refuses a path that cannot be a run, if it is clear what was meant.
 fn as_run(path: &Path) -> Result<(), String> {
     if is_variant(path) {
-        return Err("that is a variant, and no run; `dgx sweep ROUND` makes one".to_owned());
+        return Err("that is a variant, not a run; `dgx sweep ROUND` makes one".to_owned());
     }
     match path.extension().is_some_and(|ending| ending == "toml") {
-        true => Err("that is a round, and no run; `dgx sweep` runs it".to_owned()),
+        true => Err("that is a round, not a run; `dgx sweep` runs it".to_owned()),
         false => Ok(()),
     }
 }

@@ -111,7 +111,7 @@ pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
     Selection::parse(text, 0..0).map_err(|why| {
         CommandError::usage(
             format!("`{text}` names no contender: {why}"),
-            "write NAME or NAME:PARAM=1; `dgx list` shows what there is",
+            "write NAME or NAME:PARAM=1; `dgx list` lists the variants",
         )
     })
 }
@@ -121,7 +121,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     const DAY: f64 = 86_400.0;
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= DAY => Ok(value),
-        Ok(_) => Err(format!("must be more than 0 and at most {DAY}")),
+        Ok(_) => Err(format!("write seconds, more than 0 and at most {DAY}")),
         Err(_) => Err("write seconds, e.g. 300".to_owned()),
     }
 }
@@ -136,6 +136,12 @@ pub(super) fn whole(range: RangeInclusive<u32>) -> impl TypedValueParser<Value =
         let (least, most) = (range.start(), range.end());
         number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
     })
+}
+
+/// A seed, or another number without a limit.
+pub(super) fn natural(text: &str) -> Result<u64, String> {
+    let number = text.parse();
+    number.map_err(|_| format!("write a whole number from 0 to {}", u64::MAX))
 }
 
 /// The contender a user means: its full name, or a variant that has only one.

@@ -27,7 +27,7 @@ impl FromStr for Names {
         });
         let names: Vec<String> = parts.map(|name| name.trim().to_owned()).collect();
         match names.iter().any(String::is_empty) {
-            true => Err("a name in the list is empty".to_owned()),
+            true => Err("a name in the list is empty; put one comma between two names".to_owned()),
             false => Ok(Self(names)),
         }
     }
@@ -92,7 +92,7 @@ pub(super) fn matching<'n>(word: &str, names: &[&'n str]) -> Result<Vec<&'n str>
         None => format!("it has {}", names.join(", ")),
     };
     let message = match pattern.is_wild() {
-        true => format!("no shape is like `{word}`"),
+        true => format!("no shape matches `{word}`"),
         false => format!("there is no shape `{word}`"),
     };
     Err(InputError::new(message, remedy))

@@ -10,7 +10,7 @@ use dgx_core::decode::plain_in_line;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::typed;
 use dgx_core::files;
-use dgx_core::record::{Claim, claim};
+use dgx_core::record::{LockOutcome, try_lock};
 
 const VERSION: u32 = 1;
 const STATE: &str = "campaign.json";
@@ -248,9 +248,9 @@ fn lock(folder: &Path) -> Result<File, CommandError> {
     let mut options = OpenOptions::new();
     let file = options.append(true).create(true).open(&path);
     let file = file.map_err(|e| unwritable(&path, &e))?;
-    match claim(&file) {
-        Claim::Ours | Claim::Unknown => Ok(file),
-        Claim::Taken(holder) => Err(CommandError::could_not_run(
+    match try_lock(&file) {
+        LockOutcome::Ours | LockOutcome::Unknown => Ok(file),
+        LockOutcome::Taken(holder) => Err(CommandError::could_not_run(
             match holder {
                 Some(pid) => format!("{} is followed by process {pid}", folder.display()),
                 None => format!("{} is followed by another process", folder.display()),

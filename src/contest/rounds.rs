@@ -44,11 +44,18 @@ pub(crate) struct Promotion {
 }
 
 /// Reads every round in `configs` and its newest run in `results` (or in
-/// `results/baselines`), in the order of the rounds' names.
+/// `results/baselines`), in the order of the rounds' names. A file that is not a round is passed
+/// over with a warning.
 pub(crate) fn history(configs: &Path, results: &Path) -> Result<Vec<RoundHistory>, InputError> {
     let mut chapters = Vec::new();
     for path in round_files(configs)? {
-        let round = Round::read(&path)?;
+        let round = match Round::read(&path) {
+            Ok(round) => round,
+            Err(error) => {
+                remark!("warning: passed over: {error}; {}", error.remedy());
+                continue;
+            }
+        };
         let found = evidence(&round, results)?.map(|e| find(&round, e));
         chapters.push(RoundHistory { round, found });
     }
@@ -419,6 +426,14 @@ mod tests {
             "interleaved"
         );
         assert!(chapters[1].found.is_none());
+    }
+
+    #[test]
+    fn a_broken_file_hides_no_other_round() {
+        let dir = workplace(0.52);
+        std::fs::write(dir.path().join("configs/a.toml"), "question = 3\n").unwrap();
+        let names: Vec<String> = chapters(&dir).into_iter().map(|c| c.round.name).collect();
+        assert_eq!(names, ["round4", "round5"]);
     }
 
     #[test]

@@ -127,13 +127,13 @@ pub(crate) fn gap(gap: &Gap) -> String {
             format!("it was stopped: {why}")
         }
         Gap::Unjudged { cells, of } => format!("{cells} of {of} cells have no verdict"),
-        Gap::Untimed { cells, of } => format!("{cells} of {of} cells are right and have no time"),
+        Gap::Untimed { cells, of } => format!("{cells} of {of} cells are ok but not timed"),
         Gap::Thin {
             processes,
             blocks,
             shapes,
         } => format!(
-            "{processes} processes of {blocks} blocks or more were required; fewer timed {}",
+            "needed {processes} processes of {blocks} blocks or more; these had fewer: {}",
             named(shapes)
         ),
         Gap::Holes(shapes) => {

@@ -136,7 +136,7 @@ fn a_design_for_another_chip_is_begun_with_its_target() {
     );
     let text = workspace.run(&["new", "mine", "--from", "two-cta"]);
     for line in [
-        "dgx sweep configs/mine.toml --target b200 ",
+        "dgx sweep configs/mine.toml --target b200    it passes; this times it",
         "dgx watch configs/mine.toml -- --target b200 ",
     ] {
         assert!(text.contains(line), "{text}");

@@ -70,7 +70,7 @@ const TABLES: [(&str, &[&str]); 21] = [
         &["contenders × 2 shapes", "next: dgx sweep"],
     ),
     ("check wide", &["contender", "regs", "occupancy", "shapes"]),
-    ("sweep wide --dry-run", &["go ", "blocks of 128"]),
+    ("sweep wide --dry-run", &["go ", "CTAs of 128 threads"]),
     (
         "show measured",
         &["rank", "verdict", "claim", "roofline", "over two-pass"],
@@ -239,20 +239,26 @@ fn words_that_are_mistaken_are_answered_by_what_they_are() {
     let workspace = workspace();
     workspace.write("variants/one.cu", VARIANT);
     for (words, due, never) in [
+        ("sweep wide --seed -1", "--seed cannot be `-1`", "tip:"),
         (
-            "sweep wide --seed -1",
-            "invalid value '-1' for '--seed",
+            "debug one wide --schedule -3",
+            "write a whole number from 0 to 18446744073709551615",
             "tip:",
         ),
-        ("debug one wide --schedule -3", "invalid value '-3'", "tip:"),
         ("sweep configs", "that is a folder", "no such file"),
+        ("sweep wide --shard 3/2", "help: write I/N", "cannot"),
+        (
+            "gate --max-smem x",
+            "help: write a whole number from 0",
+            "digit",
+        ),
         ("check variants", "give a file in it", "no round"),
         ("show results/baselines/none", "cannot read", "folder"),
-        ("show configs/wide.toml", "a round, and no run", "header"),
-        ("show variants/one.cu", "a variant, and no run", "header"),
+        ("show configs/wide.toml", "a round, not a run", "header"),
+        ("show variants/one.cu", "a variant, not a run", "header"),
         (
             "sweep results/measured.jsonl",
-            "a run file, and no round",
+            "a run file, not a round",
             "TOML",
         ),
         (

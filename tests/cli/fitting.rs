@@ -191,7 +191,7 @@ fn runs_that_say_nothing_of_the_target_are_refused() {
             "was measured on NVIDIA H200",
         ),
         (vec![empty.as_str()], "no measured time"),
-        (vec![MEASURED, "--only", "nobody"], "no measured time"),
+        (vec![MEASURED, "--only", "nobody"], "matches `nobody`"),
         (vec![stranger.as_str()], "no-such"),
         (vec![ANSWERS], "h200-20261115-2056.jsonl"),
         (vec!["none.jsonl"], "none.jsonl"),

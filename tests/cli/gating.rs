@@ -252,7 +252,8 @@ fn a_run_held_against_nothing_does_not_pass() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs/round4.jsonl");
     let run = run.display().to_string();
     let folder = tempfile::tempdir().expect("a folder");
-    for more in [vec![], vec![run.as_str()]] {
+    fs::copy(&run, folder.path().join("copy.jsonl")).expect("a copy");
+    for more in [vec![], vec!["copy.jsonl"]] {
         let args = [
             &["gate", "--baseline", &run, "--min-geomean", "1.2"],
             &more[..],
@@ -275,10 +276,17 @@ fn a_run_held_against_nothing_does_not_pass() {
 #[test]
 fn a_run_held_against_itself_is_judged_by_its_own_rules() {
     let [run, _] = finals();
-    let output = dgx(Path::new("."), &["gate", &run, "--baseline", &run]);
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::copy(&run, folder.path().join("copy.jsonl")).expect("a copy");
+    let copy = folder.path().join("copy.jsonl").display().to_string();
+    let output = dgx(Path::new("."), &["gate", &run, "--baseline", &copy]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(5), "{text}");
     assert!(text.contains("over cublas"), "{text}");
+    let output = dgx(Path::new("."), &["gate", &run, "--baseline", &run]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--baseline is the run itself"), "{text}");
 }
 
 #[test]

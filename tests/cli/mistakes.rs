@@ -30,13 +30,13 @@ fn launches_that_a_device_refuses_are_shown_in_the_front_matter() {
             "block  = 128",
             "block  = 2048",
             "one.cu:15:10",
-            "block of 2048×1×1",
+            "block of 2048×1×1 threads; the device allows",
         ),
         (
             "block  = 128",
             "block  = [64, 32]",
             "one.cu:15:11",
-            "2048 threads a block",
+            "help: use fewer threads",
         ),
         (
             "\"sum(tiles)\"",
@@ -86,18 +86,33 @@ fn launches_that_a_device_refuses_are_shown_in_the_front_matter() {
 
 #[test]
 fn a_word_that_is_no_compile_target_is_refused_where_it_stands() {
-    let workspace = edited("\"sm_90a\"", "\"sm90\"");
-    let expected = [
-        "one.cu:3:12",
-        "`sm90` is not a compile target",
-        "sm_89, sm_90, sm_100, sm_103",
-    ];
-    refused(
-        &workspace,
-        &["check", "--no-compile", "round.toml"],
-        2,
-        &expected,
-    );
+    for word in ["sm90", "sm_99"] {
+        let workspace = edited("\"sm_90a\"", &format!("\"{word}\""));
+        let told = format!("`{word}` is not a compile target");
+        let expected = ["one.cu:3:12", &told, "sm_89, sm_90, sm_100, sm_103"];
+        let check = ["check", "--no-compile", "round.toml"];
+        refused(&workspace, &check, 2, &expected);
+    }
+}
+
+#[test]
+fn code_without_front_matter_is_named() {
+    for file in ["variants/p.cu", "variants/p.ptx", "variants/p.py"] {
+        let workspace = Workspace::new();
+        workspace.write(file, "int x;\n");
+        workspace.edit("round.toml", "[\"one\"]", "[\"p\"]");
+        let told = [
+            "does not open with front matter",
+            "or write p.toml beside it",
+        ];
+        let text = refused(
+            &workspace,
+            &["check", "--no-compile", "round.toml"],
+            2,
+            &told,
+        );
+        assert!(text.contains(file), "{text}");
+    }
 }
 
 #[test]
@@ -131,6 +146,13 @@ fn cards_that_are_asked_for_are_not_emulated() {
         let text = refused(&workspace, &words, 4, &expected);
         assert!(!text.contains("compile"), "{text}");
     }
+    let words = ["sweep", "round.toml", "--backend", "cuda"];
+    let expected = [
+        "no GPU can be used: no NVIDIA driver",
+        "leave out --backend to emulate",
+    ];
+    let text = refused(&workspace, &words, 4, &expected);
+    assert!(!text.contains("compile"), "{text}");
 }
 
 #[test]
@@ -177,6 +199,18 @@ fn a_kernel_that_is_brought_in_is_refused_before_a_file_is_written() {
     for folder in ["variants", "configs"] {
         assert!(!workspace.path().join(folder).exists(), "{folder}");
     }
+    workspace.write(
+        "theirs.cu",
+        &kernel.replace("const float* x", "const float* in_x"),
+    );
+    let words = "new mine --operator rms-norm --kernel theirs.cu --grid m --block 128";
+    let words: Vec<&str> = words.split(' ').collect();
+    let asked = [
+        "in_x`? One of x, w, y, m, n",
+        "add --args ARG,ARG,ARG,ARG,ARG,ARG, one for each of in_x, w",
+    ];
+    refused(&workspace, &words, 2, &asked);
+    workspace.write("theirs.cu", kernel);
     let text = workspace.run(&new("x,w,y,m,n,eps"));
     assert!(text.ends_with("[exit 0]"), "{text}");
 }
@@ -187,8 +221,16 @@ fn a_run_beside_itself_is_undecided_also_with_one_contender() {
     let words = ["sweep", "mine", "--backend", "emu", "--into", "run.jsonl"];
     let text = workspace.run(&words);
     assert!(text.ends_with("[exit 0]"), "{text}");
-    let words = ["gate", "run.jsonl", "--baseline", "run.jsonl"];
+    workspace.write("copy.jsonl", &workspace.read("run.jsonl"));
+    let words = ["gate", "run.jsonl", "--baseline", "copy.jsonl"];
     refused(&workspace, &words, 5, &["name an earlier run"]);
+    let words = ["compare", "mine", "mine", "run.jsonl"];
+    refused(&workspace, &words, 2, &["A and B are the same contender"]);
+    let words = ["sweep", "mine", "--into", "variants"];
+    let into = ["variants is a folder", "--into variants/NAME.jsonl"];
+    refused(&workspace, &words, 2, &into);
+    let words = ["sweep", "mine", "--shard", "1/9"];
+    refused(&workspace, &words, 2, &["use at most"]);
     let words = ["gate", "run.jsonl", "--contender", "zzz"];
     refused(&workspace, &words, 2, &["it has mine"]);
 }

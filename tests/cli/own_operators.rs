@@ -138,7 +138,7 @@ fn what_cannot_be_begun_is_refused() {
     for (words, why) in [
         (
             &["new", "--operator", "softmax"][..],
-            "name one: dgx new mine --operator softmax",
+            "give the new variant a name",
         ),
         (
             &["new", "mine", "--operator", "rms-nrm"],

@@ -141,7 +141,7 @@ fn what_cannot_be_profiled_is_said_and_nothing_is_written() {
         ),
         (
             &["interleaved", smoke, "--shape", "?"],
-            "no shape is like `?`",
+            "no shape matches `?`",
         ),
         (&["pipelined", smoke], "name one of pipelined:STAGES="),
         (&["interleaved", "nowhere.toml"], "nowhere.toml"),

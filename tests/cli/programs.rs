@@ -26,6 +26,14 @@ fn a_programs_exit_code_is_passed_on() {
     let absent = run(&["./none"]);
     assert_eq!(absent.status.code(), Some(2));
     assert!(errors(&absent).contains("./none cannot be started"));
+    let unknown = run(&["README.md"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let told = errors(&unknown);
+    assert!(
+        told.contains("there is no program README.md in PATH"),
+        "{told}"
+    );
+    assert!(told.contains("write ./README.md for a file here"), "{told}");
 }
 
 #[test]

@@ -27,7 +27,6 @@ fn the_gate_rejects_round_1_on_record() {
         vec!["gate", file, "--min-geomean", "1.4"],
         vec!["gate", file, "--min-geomean", "1.0"],
         vec!["gate", "--baseline", file],
-        vec!["gate", "--baseline", file, file],
         vec!["gate", "--baseline", file, "--min-geomean", "1.0"],
         vec!["gate", file, "--baseline", "pipelined[STAGES=1]"],
     ] {

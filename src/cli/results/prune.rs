@@ -10,7 +10,7 @@ use super::{RunEntry, code};
 use crate::present::{Column, Style, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, counted, printable_line, typed};
-use dgx_core::record::{Claim, claim};
+use dgx_core::record::{LockOutcome, try_lock};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -146,11 +146,11 @@ fn kept(entry: &RunEntry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> 
         return Some(format!("its jobs are in {jobs}"));
     }
     let written = OpenOptions::new().append(true).open(&entry.file);
-    match written.map(|file| claim(&file)) {
-        Ok(Claim::Ours) => None,
-        Ok(Claim::Taken(_)) => Some("a sweep is writing it".to_owned()),
-        Ok(Claim::Unknown) if entry.is_complete() => None,
-        Ok(Claim::Unknown) => Some("a sweep may be writing it".to_owned()),
+    match written.map(|file| try_lock(&file)) {
+        Ok(LockOutcome::Ours) => None,
+        Ok(LockOutcome::Taken(_)) => Some("a sweep is writing it".to_owned()),
+        Ok(LockOutcome::Unknown) if entry.is_complete() => None,
+        Ok(LockOutcome::Unknown) => Some("a sweep may be writing it".to_owned()),
         Err(error) => Some(format!("it cannot be opened: {error}")),
     }
 }
@@ -160,7 +160,7 @@ fn kept(entry: &RunEntry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> 
 fn removed(entry: &RunEntry) -> Result<Option<String>, CommandError> {
     let held = OpenOptions::new().append(true).open(&entry.file);
     let held = held.map_err(|error| irremovable(&entry.file, &error))?;
-    if let Claim::Taken(_) = claim(&held) {
+    if let LockOutcome::Taken(_) = try_lock(&held) {
         return Ok(Some("stays: a sweep is writing it".to_owned()));
     }
     for file in code(&entry.file).iter().chain([&entry.file]) {

@@ -56,10 +56,10 @@ pub(crate) struct Args {
     ))]
     target: Option<String>,
     /// Seed of the data [default: the run's, else the round's, else 1]
-    #[arg(long)]
+    #[arg(long, value_parser = runs::natural)]
     seed: Option<u64>,
     /// Emulator only: another legal order of warps and copies
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = runs::natural)]
     schedule: Option<u64>,
     /// Emulator only: round tensor-core sums as the target does, bit for bit
     #[arg(long)]

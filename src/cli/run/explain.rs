@@ -241,7 +241,7 @@ fn kernel_table(kernels: &[KernelFit]) -> Table {
         Column::right("spills").weight(7),
         Column::right("smem").weight(8),
         Column::right("threads").weight(5),
-        Column::right("blocks/SM").weight(8),
+        Column::right("CTAs/SM").weight(8),
         Column::right("occupancy").weight(6),
         Column::left("limited by").weight(7),
     ]);
@@ -283,7 +283,7 @@ fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed
     let mut grid = Table::new(vec![
         Column::left("shape"),
         Column::left("kernel").weight(6),
-        Column::right("blocks").weight(7),
+        Column::right("CTAs").weight(7),
         Column::right("waves").weight(8),
         Column::right("busy").weight(8),
         Column::right("padding").weight(5),

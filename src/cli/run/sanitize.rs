@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = runs::whole(1..=100_000))]
     schedules: u32,
     /// One order only, by its seed, as a finding prints it
-    #[arg(long, value_name = "SEED", conflicts_with = "schedules")]
+    #[arg(long, value_name = "SEED", value_parser = runs::natural, conflicts_with = "schedules")]
     schedule: Option<u64>,
     /// Shapes to run on: MxNxK, groups joined by +; or names and patterns of the round,
     /// as '256x*' [default: small shapes chosen to reach all of its code]

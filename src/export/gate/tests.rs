@@ -152,7 +152,7 @@ fn half_a_run_is_told() {
     let kept: Vec<&str> = lines.iter().copied().filter(of_one_process).collect();
     let thin = read_text("results/x.jsonl".as_ref(), kept.join("\n").as_bytes()).unwrap();
     let said = gate_outcome(&over_baseline(&thin, &at_least(1.1)));
-    let expected = "3 processes of 2 blocks or more were required; fewer timed 256x4096x7168 (1)";
+    let expected = "needed 3 processes of 2 blocks or more; these had fewer: 256x4096x7168 (1)";
     assert!(said.contains(expected), "{said}");
 }
 

@@ -10,8 +10,7 @@ pub struct Chip {
 }
 
 impl Chip {
-    /// Those that NVRTC 13 compiles for. A later NVRTC may know more, so another chip is no mistake
-    /// by itself.
+    /// Those that NVRTC 13 compiles for. The file of a device may name another.
     pub const KNOWN: [Self; 12] = [
         Self::new(7, 5),
         Self::new(8, 0),

@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::os::linux::fs::MetadataExt;
 
 /// Whether this process now has the file to itself.
-pub enum Claim {
+pub enum LockOutcome {
     Ours,
     /// Another process has it: this one, if the system reports it.
     Taken(Option<u32>),
@@ -13,11 +13,11 @@ pub enum Claim {
     Unknown,
 }
 
-pub fn claim(file: &File) -> Claim {
+pub fn try_lock(file: &File) -> LockOutcome {
     match file.try_lock() {
-        Ok(()) => Claim::Ours,
-        Err(TryLockError::WouldBlock) => Claim::Taken(holder(file)),
-        Err(TryLockError::Error(_)) => Claim::Unknown,
+        Ok(()) => LockOutcome::Ours,
+        Err(TryLockError::WouldBlock) => LockOutcome::Taken(holder(file)),
+        Err(TryLockError::Error(_)) => LockOutcome::Unknown,
     }
 }
 

@@ -32,7 +32,7 @@ pub use command::{argv, stamp};
 pub use folder::{Newest, PassedOver, Search, is_called_after, missing, newest, newest_first};
 pub use foreign::ForeignCell;
 pub use foreign::{Foreign, Times};
-pub use lock::{Claim, claim};
+pub use lock::{LockOutcome, try_lock};
 pub(crate) use place::ELIDED;
 pub use place::{PortablePaths, is_elided, portable, portable_word};
 #[cfg(any(test, feature = "synthetic"))]

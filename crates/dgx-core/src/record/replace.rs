@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::WriteError;
-use super::lock::{Claim, claim};
+use super::lock::{LockOutcome, try_lock};
 use super::writer::{fresh, locked};
 use crate::files;
 
@@ -33,7 +33,7 @@ impl Slot {
         let error = WriteError::folder(folder);
         std::fs::create_dir_all(folder).map_err(error)?;
         let (path, held) = fresh(folder, &format!("{name}-{stamp}")).map_err(error)?;
-        let locked = matches!(claim(&held), Claim::Ours);
+        let locked = matches!(try_lock(&held), LockOutcome::Ours);
         Ok(Self {
             path,
             held,
@@ -121,11 +121,11 @@ fn remove_left_drafts(folder: &Path, held: &Path) {
             continue;
         }
         let (lock, there) = match OpenOptions::new().append(true).open(&run) {
-            Ok(file) => (Some(claim(&file)), Some(file)),
+            Ok(file) => (Some(try_lock(&file)), Some(file)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => (None, None),
             Err(_) => continue,
         };
-        if !matches!(lock, None | Some(Claim::Ours)) {
+        if !matches!(lock, None | Some(LockOutcome::Ours)) {
             continue;
         }
         let _ = std::fs::remove_file(entry.path());

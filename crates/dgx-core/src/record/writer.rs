@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::lock::{Claim, claim};
+use super::lock::{LockOutcome, try_lock};
 use super::schema::{Header, Line, RunEnd};
 use super::{ReadError, Run, edge, read};
 use crate::diagnostic::CommandError;
@@ -66,7 +66,7 @@ impl WriteError {
 
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Folder { .. } => "name a folder that can be written with --results",
+            Self::Folder { .. } => "name a folder that can be written",
             Self::File { .. } => "check space and permissions; --resume keeps what is finished",
             Self::NewFile { .. } => "check space and permissions, or choose another place",
             Self::Taken { .. } => {
@@ -325,10 +325,10 @@ pub fn end(path: &Path) -> Option<RunEnd> {
 
 /// Claims the file for this process: true if a lock guarantees it.
 pub(super) fn locked(file: &File, path: &Path) -> Result<bool, WriteError> {
-    match claim(file) {
-        Claim::Ours => Ok(true),
-        Claim::Unknown => Ok(false),
-        Claim::Taken(holder) => Err(WriteError::Taken {
+    match try_lock(file) {
+        LockOutcome::Ours => Ok(true),
+        LockOutcome::Unknown => Ok(false),
+        LockOutcome::Taken(holder) => Err(WriteError::Taken {
             path: path.to_owned(),
             holder,
         }),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::args::Buffers;
@@ -110,12 +111,10 @@ pub fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
     let (open, close) = language.comment();
     let skipped = language.skipped(&file.text);
     if !file.text[skipped..].starts_with(open) {
-        let name = file.path.with_extension("toml");
-        let name = name.file_name().unwrap_or_default().to_string_lossy();
         return Err(file.error(
             skipped..skipped + 1,
             "the file does not open with front matter",
-            format!("begin it with {open}, TOML, and {close}, or write {name} beside it: see `dgx schema variant`"),
+            how_to_open(&file.path, language),
         ));
     }
     let start = skipped + open.len();
@@ -129,8 +128,23 @@ pub fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
     }
 }
 
+/// The remedy for a file without front matter.
+pub(super) fn how_to_open(path: &Path, language: Language) -> String {
+    let (open, close) = language.comment();
+    let name = path.with_extension("toml");
+    let name = name.file_name().unwrap_or_default().to_string_lossy();
+    format!(
+        "begin it with {open}, TOML, and {close}, or write {name} beside it: see \
+         `dgx schema variant`"
+    )
+}
+
+fn is_target(arch: &str) -> bool {
+    Chip::parse(arch).is_some_and(|chip| Chip::KNOWN.contains(&chip))
+}
+
 /// The TOML of a variant's text.
-pub fn toml_of(path: &std::path::Path, text: &str) -> Result<String, InputError> {
+pub fn toml_of(path: &Path, text: &str) -> Result<String, InputError> {
     let file = SourceFile {
         path: path.to_owned(),
         text: text.into(),
@@ -275,8 +289,8 @@ impl Reader<'_> {
         }
     }
 
-    /// NVRTC itself decides whether it knows a target: a refusal is a compile error of this
-    /// variant.
+    /// Whether a chip has a target with this suffix is for NVRTC to say: a refusal is a compile
+    /// error of this variant.
     fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
         if let (Some(arch), Some(target)) = (&wire.arch, &self.target)
             && arch.get_ref() != target
@@ -298,7 +312,7 @@ impl Reader<'_> {
                 format!("`arch` is not that of its folder, {folder}"),
                 "leave `arch` out, or move the file",
             )),
-            (Some(arch), _, _) if Chip::parse(arch.get_ref()).is_none() => {
+            (Some(arch), _, _) if !is_target(arch.get_ref()) => {
                 let word = printable_line(arch.get_ref());
                 Err(self.document.error(
                     arch.span(),

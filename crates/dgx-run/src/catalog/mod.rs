@@ -25,6 +25,7 @@ mod vocabulary;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -68,6 +69,8 @@ pub struct Catalog {
     include: Vec<PathBuf>,
     /// Files among the variants that look like one but are not: the reason, and the remedy.
     passed_over: Vec<InputError>,
+    /// PTX and Python files without front matter.
+    without_matter: Vec<PathBuf>,
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +119,7 @@ impl Catalog {
             folders: Vec::new(),
             include: Vec::new(),
             passed_over: Vec::new(),
+            without_matter: Vec::new(),
         };
         for folder in folders {
             catalog.add_folder(folder)?;
@@ -141,10 +145,17 @@ impl Catalog {
     /// The designs in a folder, which may be named after an operator.
     fn add_designs(&mut self, folder: &Path, operator: Option<&str>) -> Result<(), InputError> {
         let unlisted = |error: std::io::Error| {
-            InputError::new(
-                format!("cannot list variants in {}: {error}", folder.display()),
-                "`dgx new NAME` makes one, or name it with --variants DIR",
-            )
+            let shown = folder.display();
+            match error.kind() {
+                ErrorKind::NotFound => InputError::new(
+                    format!("there is no folder {shown}{}", here(folder)),
+                    "run dgx in your project, or `dgx new NAME` makes one",
+                ),
+                _ => InputError::new(
+                    format!("cannot list variants in {shown}: {error}"),
+                    "check its permissions, or name another with --variants DIR",
+                ),
+            }
         };
         let mut chips: Vec<(String, PathBuf)> = Vec::new();
         let mut sources: Vec<PathBuf> = Vec::new();
@@ -184,7 +195,12 @@ impl Catalog {
         for path in &paths {
             match is_source(path) {
                 true => self.add_file(name(path), (path.clone(), None), of),
-                false => self.passed_over.extend(passed_over(path)),
+                false => {
+                    self.passed_over.extend(passed_over(path));
+                    let in_a_language = Language::of(path).is_some() && path.is_file();
+                    self.without_matter
+                        .extend(in_a_language.then(|| path.clone()));
+                }
             }
         }
         self.folders.push(VariantFolder::new(folder));
@@ -410,8 +426,10 @@ impl Catalog {
             fit.rev().max_by_key(|(chip, _)| *chip).map(|(_, e)| e)
         };
         let found = near().or_else(own).or(sources.first());
+        let alike = |path: &&PathBuf| path.file_stem().is_some_and(|stem| stem == name);
         found.ok_or_else(|| NoSuchVariant {
             name: name.to_owned(),
+            without_matter: self.without_matter.iter().find(alike).cloned(),
             nearest: nearest(name, self.names()).map(str::to_owned),
             malformed: check_name(name).err(),
         })
@@ -438,6 +456,8 @@ struct Lookup {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchVariant {
     name: String,
+    /// A file of this name that has no front matter.
+    without_matter: Option<PathBuf>,
     nearest: Option<String>,
     malformed: Option<String>,
 }
@@ -456,11 +476,25 @@ impl NoSuchVariant {
                 remedy.to_owned(),
             );
         }
+        if let Some(path) = &self.without_matter {
+            let language = Language::of(path).unwrap_or(Language::Cuda);
+            let shown = printable_line(&path.display().to_string());
+            let message = format!("{shown} does not open with front matter");
+            return (message, front_matter::how_to_open(path, language));
+        }
         let remedy = match &self.nearest {
             Some(close) => format!("did you mean `{close}`?"),
-            None => "`dgx list` shows what there is".to_owned(),
+            None => "`dgx list` lists the variants".to_owned(),
         };
         (format!("there is no variant `{name}`"), remedy)
+    }
+}
+
+/// What a relative path is relative to.
+fn here(path: &Path) -> &'static str {
+    match path.is_absolute() {
+        true => "",
+        false => " here",
     }
 }
 

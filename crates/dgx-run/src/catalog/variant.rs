@@ -149,6 +149,8 @@ pub enum LaunchKey {
     Kernel,
     Grid,
     Block,
+    /// `block`, where the kernel is compiled for another.
+    CompiledBlock,
     Cluster,
     Smem,
     Args,
@@ -159,8 +161,9 @@ impl LaunchKey {
     fn remedy(self) -> &'static str {
         match self {
             Self::Kernel => "name a __global__ function of this file",
-            Self::Grid => "at least one block in each dimension, e.g. cdiv(m, 128)",
-            Self::Block => "use fewer threads, or change the kernel's __launch_bounds__",
+            Self::Grid => "at least one CTA in each dimension, e.g. cdiv(m, 128)",
+            Self::Block => "use fewer threads",
+            Self::CompiledBlock => "use fewer threads, or change the kernel's __launch_bounds__",
             Self::Cluster => "choose a cluster that divides the grid",
             Self::Smem => "use fewer or smaller buffers",
             Self::Args => "list one argument for each parameter of the kernel, in order",
@@ -174,7 +177,7 @@ impl Launch {
         let (file, kernel, args) = &self.written;
         let extent = match key {
             LaunchKey::Grid => &self.grid[..],
-            LaunchKey::Block => &self.block,
+            LaunchKey::Block | LaunchKey::CompiledBlock => &self.block,
             LaunchKey::Cluster => &self.cluster,
             LaunchKey::Smem => self.smem.as_slice(),
             LaunchKey::Kernel | LaunchKey::Args => &[],

@@ -86,10 +86,10 @@ pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<Refusal> {
     } = launch;
     let name = &launch.kernel;
     let extents = [
-        (LaunchKey::Grid, "grid", grid, GRID),
-        (LaunchKey::Block, "block", block, BLOCK),
+        (LaunchKey::Grid, ("grid", "CTAs"), grid, GRID),
+        (LaunchKey::Block, ("block", "threads"), block, BLOCK),
     ];
-    for (key, what, extent, most) in extents {
+    for (key, (what, unit), extent, most) in extents {
         let of = times(extent);
         if extent.contains(&0) {
             let reason = format!("{name} has a {what} of {of}: nothing would run");
@@ -97,20 +97,20 @@ pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<Refusal> {
         }
         if extent.iter().zip(most).any(|(n, most)| *n > most) {
             let most = times(&most);
-            let reason = format!("{name} has a {what} of {of}, {most} at most");
+            let reason = format!("{name} has a {what} of {of} {unit}; the device allows {most}");
             return Some(Refusal::new(key, reason));
         }
     }
     let threads = launch.threads_per_block();
     let most = limits.threads_per_block;
     if threads > most {
-        let reason = format!("{name} has {threads} threads a block, {most} at most");
+        let reason = format!("{name} has {threads} threads a block; the device allows {most}");
         return Some(Refusal::new(LaunchKey::Block, reason));
     }
-    let blocks: u64 = cluster.iter().map(|n| u64::from(*n)).product();
+    let ctas: u64 = cluster.iter().map(|n| u64::from(*n)).product();
     let most = limits.blocks_per_cluster;
-    if blocks == 0 || blocks > u64::from(most) {
-        let reason = format!("{name} has clusters of {blocks} blocks, {most} at most");
+    if ctas == 0 || ctas > u64::from(most) {
+        let reason = format!("{name} has clusters of {ctas} CTAs; the device allows {most}");
         return Some(Refusal::new(LaunchKey::Cluster, reason));
     }
     let divides = grid
@@ -152,10 +152,15 @@ fn fit(
     let threads = launch.threads_per_block();
     if let Some(most) = kernel.max_threads.filter(|most| threads > *most) {
         let reason = format!("{name} has {threads} threads a block, and is compiled for {most}");
-        return Some(Refusal::new(LaunchKey::Block, reason));
+        return Some(Refusal::new(LaunchKey::CompiledBlock, reason));
     }
     for (key, what, asked, only) in [
-        (LaunchKey::Block, "block", launch.block, kernel.block),
+        (
+            LaunchKey::CompiledBlock,
+            "block",
+            launch.block,
+            kernel.block,
+        ),
         (
             LaunchKey::Cluster,
             "cluster",
@@ -180,7 +185,7 @@ fn fit(
         let registers = kernel.registers;
         let limit = residency.limit;
         let reason = format!(
-            "{name} takes {registers} registers × {threads} threads: no block fits ({limit})"
+            "{name} takes {registers} registers × {threads} threads: no CTA fits ({limit})"
         );
         Refusal::new(LaunchKey::Block, reason)
     })
@@ -243,12 +248,18 @@ mod tests {
     fn what_a_device_refuses_is_told_with_its_numbers() {
         let launches: [Case<LaunchGeometry>; 8] = [
             (|l| l.grid[1] = 0, "grid of 132×0×1"),
-            (|l| l.grid[2] = 65_536, "65535 at most"),
-            (|l| l.block[0] = 2048, "block of 2048×1×1"),
+            (
+                |l| l.grid[2] = 65_536,
+                "the device allows 2147483647×65535×65535",
+            ),
+            (
+                |l| l.block[0] = 2048,
+                "block of 2048×1×1 threads; the device allows 1024×1024×64",
+            ),
             (|l| l.block = [512, 4, 1], "2048 threads a block"),
-            (|l| l.block = [8, 1, 65], "64 at most"),
+            (|l| l.block = [8, 1, 65], "block of 8×1×65 threads"),
             (|l| l.cluster[0] = 5, "do not divide"),
-            (|l| l.cluster[0] = 33, "33 blocks"),
+            (|l| l.cluster[0] = 33, "33 CTAs"),
             (|l| l.smem = 228 << 10, "of shared memory a block"),
         ];
         for (change, expected) in launches {
@@ -260,7 +271,7 @@ mod tests {
             assert!(told.contains(expected) && !is_undeclared(&told), "{told}");
         }
         let kernels: [Case<KernelReport>; 7] = [
-            (|k| k.registers = 255, "no block fits (registers)"),
+            (|k| k.registers = 255, "no CTA fits (registers)"),
             (
                 |k| k.params = vec![param(8), param(8)],
                 "parameters of 8 + 8 bytes",

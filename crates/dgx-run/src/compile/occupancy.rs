@@ -41,7 +41,7 @@ pub fn residency(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> 
         (by_smem.unwrap_or(limits.blocks_per_sm), "shared memory"),
         (warps_by_registers / warps, "registers"),
         (limits.threads_per_sm / WARP / warps, "warps"),
-        (limits.blocks_per_sm, "blocks"),
+        (limits.blocks_per_sm, "CTAs"),
     ];
     let (blocks, limit) = by_limit
         .into_iter()
@@ -174,6 +174,6 @@ mod tests {
         assert_eq!(residency(h200, 128, 256, Bytes(0)).limit, "registers");
         assert_eq!(residency(h200, 32, 1024, Bytes(0)).limit, "registers");
         assert_eq!(residency(h200, 16, 1024, Bytes(0)).limit, "warps");
-        assert_eq!(residency(h200, 16, 32, Bytes(0)).limit, "blocks");
+        assert_eq!(residency(h200, 16, 32, Bytes(0)).limit, "CTAs");
     }
 }

@@ -286,7 +286,7 @@ impl FromStr for Element {
         let found = Self::ALL.into_iter().find(|kind| kind.0 == word);
         found.ok_or_else(|| {
             let all = Self::ALL.map(|kind| kind.0);
-            format!("`{word}` is no type: write one of {}", all.join(", "))
+            format!("`{word}` is no type; write one of {}", all.join(", "))
         })
     }
 }

@@ -168,7 +168,7 @@ pub fn remarks(kernels: &[KernelFit], calls: &[CallFit]) -> Vec<String> {
     if idle > 0 {
         remarks.push(format!(
             "on {idle} of {all} shapes more than a quarter of the SMs idle in the last wave: \
-             smaller tiles, or K split over blocks"
+             smaller tiles, or K split over CTAs"
         ));
     }
     let padded = count(&|call| call.padding.is_some_and(|share| share > PADDING));

@@ -90,7 +90,7 @@ fn asked_for(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contend
 fn matching(pattern: &Pattern, listed: Vec<Contender>) -> Result<Vec<Contender>, InputError> {
     let all: Vec<&str> = listed.iter().map(|c| c.id.as_str()).collect();
     let nobody = InputError::new(
-        format!("no contender of the round is like `{pattern}`"),
+        format!("no contender of the round matches `{pattern}`"),
         format!("it has {}", all.join(", ")),
     );
     let picked: Vec<Contender> = (listed.into_iter())

@@ -65,7 +65,10 @@ impl FromStr for Gpus {
         let numbers = numbers.map_err(|_| "write `all`, or numbers as 0,1,3".to_owned())?;
         let twice = (1..numbers.len()).find(|i| numbers[..*i].contains(&numbers[*i]));
         match twice {
-            Some(at) => Err(format!("card {} is listed twice", numbers[at])),
+            Some(at) => Err(format!(
+                "card {} is listed twice; name each once",
+                numbers[at]
+            )),
             None => Ok(Self::These(numbers)),
         }
     }
@@ -404,7 +407,7 @@ pub fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError
     match cuda::presence() {
         GpuPresence::Gpu { chip, count } => Ok(Some((chip, count))),
         _ if !must => Ok(None),
-        GpuPresence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
+        GpuPresence::NoDriver => Err(no_gpu("no NVIDIA driver")),
         GpuPresence::NoGpu(why) => Err(no_gpu(&why)),
     }
 }
@@ -421,7 +424,7 @@ fn no_gpu(why: &str) -> CommandError {
     CommandError::new(
         Exit::CouldNotRun,
         format!("no GPU can be used: {why}"),
-        "run where there is one, or use --backend emu",
+        "leave out --backend to emulate",
     )
 }
 

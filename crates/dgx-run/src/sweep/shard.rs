@@ -4,7 +4,7 @@ use std::str::FromStr;
 use crate::plan::shards;
 use dgx_core::config::Round;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Exit, Timing};
+use dgx_core::domain::{Exit, Timing, counted};
 use dgx_core::record::schema::Shard;
 
 /// A part of a round, as `2/4`.
@@ -28,7 +28,7 @@ impl ShardOf {
                     self.of,
                     all.len()
                 ),
-                format!("use at most {} shards", all.len()),
+                format!("use at most {}", counted(all.len(), "shard")),
             )
         };
         if self.of as usize > all.len() {
@@ -53,7 +53,9 @@ impl FromStr for ShardOf {
         let parsed = parts.and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         match parsed {
             Some((number, of)) if number >= 1 && number <= of => Ok(Self { number, of }),
-            Some((number, of)) => Err(format!("there is no shard {number} of {of}")),
+            Some((number, of)) => Err(format!(
+                "there is no shard {number} of {of}; write I/N with I from 1 to N"
+            )),
             None => Err("write I/N, e.g. 2/4 for the second of four".to_owned()),
         }
     }

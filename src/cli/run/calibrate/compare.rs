@@ -85,12 +85,15 @@ impl CellsToModel {
     /// All measured cells that `only` selects.
     fn new(run: Run, plan: Plan, only: &Only) -> Result<Self, CommandError> {
         let ranking = Ranking::of(&run);
-        let mut cells = Vec::new();
+        let (mut cells, mut matched) = (Vec::new(), false);
         for (place, cell) in plan.cells.iter().enumerate() {
             let contender = &plan.contenders[cell.contender].id;
             let shape = &plan.shapes[cell.shape].name;
-            let wanted = only.lets_in(&format!("{contender} {shape}"));
-            let timed = ranking.cell(contender, shape).filter(|_| wanted);
+            if !only.lets_in(&format!("{contender} {shape}")) {
+                continue;
+            }
+            matched = true;
+            let timed = ranking.cell(contender, shape);
             if let Some(time) = timed.and_then(|cell| cell.time.as_ref()) {
                 let cell = ModelledCell {
                     contender: contender.clone(),
@@ -103,10 +106,15 @@ impl CellsToModel {
                 cells.push((place, cell));
             }
         }
+        let shown = run.path.display();
+        if !matched {
+            let message = format!("no cell of {shown} matches `{only}`");
+            let remedy = "give part of a contender's or shape's name";
+            return Err(InputError::new(message, remedy).into());
+        }
         if cells.is_empty() {
-            let message = format!("{} has no measured time to compare", run.path.display());
-            let remedy =
-                "name a run with valid, timed cells of variants, and what is in their names";
+            let message = format!("{shown} has no measured time to compare");
+            let remedy = "name a run with valid, timed cells of variants";
             return Err(InputError::new(message, remedy).into());
         }
         Ok(Self {

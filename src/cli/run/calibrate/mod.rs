@@ -46,8 +46,13 @@ pub(crate) struct Args {
         requires = "deed"
     )]
     only: Only,
-    /// What is modelled: h200, or a target file
-    #[arg(long, value_name = "TARGET", default_value = "h200", conflicts_with_all = ["measure", "show", "list"])]
+    #[arg(
+        long,
+        value_name = "TARGET",
+        default_value = "h200",
+        conflicts_with_all = ["measure", "show", "list"],
+        help = machine::target_help("What is modelled", ", or a target file")
+    )]
     target: String,
     /// Write the target to FILE: with --fit its numbers, with runs the model's error
     #[arg(short, long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "show", "list"])]

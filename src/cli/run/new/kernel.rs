@@ -113,8 +113,14 @@ impl KernelArgs {
             let remedy = "e.g. --grid 'cdiv(m, 128)' --block 128";
             return Err(InputError::new("--grid and --block are missing", remedy).into());
         }
-        let grid = answer("--grid", "its grid", "'cdiv(m, 128)'", self.grid.clone())?;
-        let block = answer("--block", "threads of a block", "128", block)?;
+        let missing = |flag: &str, what: &str, example: &str| {
+            let message = format!("{flag} is missing: {what}");
+            InputError::new(message, format!("add {flag} {example}"))
+        };
+        let no_grid = missing("--grid", "its grid", "'cdiv(m, 128)'");
+        let grid = answer("its grid", self.grid.clone(), no_grid)?;
+        let no_block = missing("--block", "threads of a block", "128");
+        let block = answer("threads of a block", block, no_block)?;
         let args = args.iter().map(|arg| value(arg)).joined(", ");
         Ok(format!(
             "[[launch]]\nkernel = {}\ngrid   = {}\nblock  = {}\nargs   = [{}]\n",
@@ -170,13 +176,14 @@ impl KernelArgs {
                 Some(name) => Ok(name),
                 None => {
                     let what = format!(
-                        "what is `{}`: one of {}, or an expression",
+                        "which argument is `{}`? One of {}, or an expression",
                         param.text,
-                        known.join(" ")
+                        known.join(", ")
                     );
                     let names = kernel.params.iter().map(|p| &*p.name).joined(", ");
-                    let example = format!("with one for each of {names}");
-                    answer("--args", &what, &example, None)
+                    let each = kernel.params.iter().map(|_| "ARG").joined(",");
+                    let remedy = format!("add --args {each}, one for each of {names}");
+                    answer(&what, None, InputError::new(what.as_str(), remedy))
                 }
             });
         given.collect()
@@ -293,23 +300,12 @@ fn readable(
 }
 
 /// The given value, or the user's answer; without a terminal it must be given.
-fn answer(
-    flag: &str,
-    what: &str,
-    example: &str,
-    given: Option<String>,
-) -> Result<String, CommandError> {
+fn answer(what: &str, given: Option<String>, missing: InputError) -> Result<String, CommandError> {
     if let Some(given) = given {
         return Ok(given);
     }
-    let missing = || {
-        InputError::new(
-            format!("{flag} is missing: {what}"),
-            format!("add {flag} {example}"),
-        )
-    };
     if !std::io::stdin().is_terminal() {
-        return Err(missing().into());
+        return Err(missing.into());
     }
     let mut stderr = std::io::stderr();
     let _ = write!(stderr, "{what}: ");
@@ -318,7 +314,7 @@ fn answer(
     let read = std::io::stdin().lock().read_line(&mut line);
     match (read, line.trim()) {
         (Ok(1..), text) if !text.is_empty() => Ok(text.to_owned()),
-        _ => Err(missing().into()),
+        _ => Err(missing.into()),
     }
 }
 

@@ -165,7 +165,7 @@ fn tell(written: &[PathBuf], round: &Path, target: Option<&str>) {
     // A design for another chip than the one here is emulated.
     let flag = target.map_or(String::new(), |target| format!(" --target {target}"));
     let passed = target.map_or(String::new(), |_| format!(" --{flag}"));
-    say!("\nnext: dgx sweep {round}{flag}    it is right; how fast is it?");
+    say!("\nnext: dgx sweep {round}{flag}    it passes; this times it");
     say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
 }
 

@@ -65,8 +65,8 @@ impl Request<'_> {
         match (exists, self.design) {
             (_, Some(_)) => Ok((dgx_core::operator::find(name)?, None)),
             (true, None) => {
-                let message = format!("there is an operator `{name}`; which design of it?");
-                let remedy = format!("name one: dgx new mine --operator {name}");
+                let message = format!("operator `{name}` exists; give the new variant a name");
+                let remedy = format!("dgx new mine --operator {name}");
                 Err(InputError::new(message, remedy).into())
             }
             (false, None) => {

@@ -128,7 +128,7 @@ fn tail(profile: &ProfiledCell) -> Option<String> {
     (share > LEAST).then(|| {
         let share = percent(share);
         format!(
-            "tail       {:>10} {share:>6}  SMs that have no CTA, besides",
+            "tail       {:>10} {share:>6}  SMs without a CTA (not in the sum)",
             ""
         )
     })

@@ -4,8 +4,9 @@ mod folder;
 mod launched;
 mod process;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,8 +14,9 @@ use std::process::Command;
 use ptx_cuda::report::{REPORT, WHOLE};
 use ptx_cuda::{Properties, SANITIZE, SEED, TARGET, TIME, Timing};
 
+use super::machine::target_help;
 use crate::cli::Globals;
-use crate::cli::runs::style;
+use crate::cli::runs::{natural, style};
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Device, Exit};
@@ -32,13 +34,15 @@ static LIBRARY: &[u8] = ptx_cuda_image::library!();
 /// The file that Triton uses as ptxas.
 const PTXAS: &str = "ptxas";
 
-/// Run a CUDA program without a GPU.
-///
-/// The program must carry PTX: `nvcc -arch=compute_90a`. Its exit code is dgx's.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The program must carry PTX: nvcc -arch=compute_90a. Its exit code is dgx's."
+)]
 pub(crate) struct Args {
-    /// Device to emulate: h200, b200, or a target file
-    #[arg(long, value_name = "TARGET", default_value = "h200")]
+    #[arg(long, value_name = "TARGET", default_value = "h200", help = target_help(
+        "Device to emulate",
+        ", or a target file",
+    ))]
     target: String,
     /// Watch every launch for races and other hazards
     #[arg(long)]
@@ -47,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "sanitize")]
     time: bool,
     /// Seed of the first launch; each launch uses the next
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0, value_parser = natural)]
     seed: u64,
     /// Write what was launched to a file
     #[arg(long, value_name = "FILE")]
@@ -201,13 +205,27 @@ fn start(
 }
 
 fn wait(args: &Args, command: &mut Command) -> Result<i32, CommandError> {
-    let process = Process::start(command).map_err(|error| {
-        let message = format!("{} cannot be started: {error}", args.program.display());
-        CommandError::usage(message, "name a program, as ./program")
-    })?;
+    let process = Process::start(command).map_err(|error| unstarted(&args.program, &error))?;
     process.wait().map_err(|error| {
         CommandError::could_not_run(format!("the program is lost: {error}"), "run it again")
     })
+}
+
+/// Only a name without a folder is looked for in `PATH`.
+fn unstarted(program: &OsStr, error: &std::io::Error) -> CommandError {
+    let shown = program.display();
+    let is_name = Path::new(program).components().count() == 1 && !program.is_empty();
+    let (message, remedy) = match error.kind() == ErrorKind::NotFound && is_name {
+        true => (
+            format!("there is no program {shown} in PATH"),
+            format!("write ./{shown} for a file here"),
+        ),
+        false => (
+            format!("{shown} cannot be started: {error}"),
+            "name a program, as ./program".to_owned(),
+        ),
+    };
+    CommandError::usage(message, remedy)
 }
 
 fn properties(device: &Device) -> Properties {

@@ -68,13 +68,13 @@ pub(crate) struct Args {
     thorough: bool,
     /// Seed of the data; each run adds a random secret, so a seed alone does not
     /// repeat the data [default: the round's, else random]
-    #[arg(long, help_heading = "Measuring")]
+    #[arg(long, value_parser = runs::natural, help_heading = "Measuring")]
     seed: Option<u64>,
     /// Repeat the data of another run with this seed, for tests; every table says so
-    #[arg(long, value_name = "SEED", help_heading = "Measuring")]
+    #[arg(long, value_name = "SEED", value_parser = runs::natural, help_heading = "Measuring")]
     data_seed: Option<u64>,
     /// Emulator only: another legal order of warps and copies; a fault prints its seed
-    #[arg(long, value_name = "SEED", help_heading = "Emulator")]
+    #[arg(long, value_name = "SEED", value_parser = runs::natural, help_heading = "Emulator")]
     schedule: Option<u64>,
     /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
     #[arg(long, help_heading = "Emulator")]
@@ -120,7 +120,7 @@ pub(crate) struct Args {
     slurm: SlurmFlags,
     /// The baseline, as the command that submitted this shard settled it
     #[arg(long, value_name = "CONTENDER", hide = true)]
-    settled: Option<String>,
+    shard_baseline: Option<String>,
     /// Write the run to this file; continue it if it exists
     #[arg(
         long,
@@ -160,6 +160,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
     check_engine(&args)?;
     check_gpus(&args)?;
+    args.into.as_deref().map_or(Ok(()), check_into)?;
     let resume = match (&args.resume, &args.into) {
         (Some(Some(file)), _) => Some(Resumed::file(file)?),
         (Some(None), _) => Some(Resumed::newest(&args.results)?),
@@ -233,15 +234,27 @@ fn check_results(folder: &Path) -> Result<(), CommandError> {
         false => Ok(()),
         true => Err(CommandError::could_not_run(
             format!("cannot write in {}: it is not a folder", folder.display()),
-            "name a folder that can be written with --results",
+            "name a folder that can be written",
         )),
     }
 }
 
-/// Refuses a list of cards that are not here: the emulator is no substitute.
+/// Refuses a folder in place of the run file.
+fn check_into(file: &Path) -> Result<(), CommandError> {
+    if !file.is_dir() {
+        return Ok(());
+    }
+    let shown = file.display();
+    let remedy = format!("name a file: --into {}", file.join("NAME.jsonl").display());
+    Err(CommandError::usage(format!("{shown} is a folder"), remedy))
+}
+
+/// Refuses cards that are not here, before anything is compiled for them: the emulator is no
+/// substitute.
 fn check_gpus(args: &Args) -> Result<(), CommandError> {
+    let asked = args.gpus.is_some() || args.backend == BackendChoice::Cuda;
     let local = args.engine == Engine::Local && args.backend.kind() != BackendKind::Fake;
-    if args.gpus.is_some() && local && choose(args.backend)?.is_none() {
+    if asked && local && choose(args.backend)?.is_none() {
         return Err(CommandError::could_not_run(
             "--gpus asks for a GPU, and there is none to run on",
             "leave --gpus out to emulate",
@@ -331,7 +344,7 @@ fn launches(call: &OperatorCall) -> String {
     let one = |l: &LaunchGeometry| {
         let [x, y, z] = l.grid;
         let threads = l.threads_per_block();
-        format!("{} {x}×{y}×{z} blocks of {threads}", l.kernel)
+        format!("{} {x}×{y}×{z} CTAs of {threads} threads", l.kernel)
     };
     call.launches.iter().map(one).joined(", ")
 }
@@ -359,7 +372,7 @@ fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
     let names = args.only.iter().flat_map(|list| &list.0);
     round.only = names.cloned().collect();
     args.shapes.keep_in_round(&mut round)?;
-    match args.baseline.as_ref().or(args.settled.as_ref()) {
+    match args.baseline.as_ref().or(args.shard_baseline.as_ref()) {
         Some(baseline) => round.baseline = Baseline::Contender(runs::selection(baseline)?),
         None => rounds::settle_baseline(&mut round, &args.results)?,
     }

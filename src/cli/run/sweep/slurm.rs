@@ -124,7 +124,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
     }
     match &args.baseline {
         Some(baseline) => say("--baseline", baseline.clone()),
-        None => say("--settled", plan.baseline.to_string()),
+        None => say("--shard-baseline", plan.baseline.to_string()),
     }
     let seed = args
         .seed

@@ -222,12 +222,16 @@ impl Checker<'_> {
         let [condition, x, y] = [0, 1, 2].map(|at| self.graph.node(ids[at]).number);
         if condition != Number::Truth {
             let remedy = "the first argument of where is a comparison: where(x > 0, x, 0)";
-            return Err(self.wrong_kind(&args[0].span, remedy));
+            let message = "the condition of `where` is a number";
+            return refuse(&args[0].span, message, remedy);
         }
         let number = match (x == Number::Truth, y == Number::Truth) {
             (true, true) => Number::Truth,
             (false, false) => wider(x, y),
-            _ => return Err(self.wrong_kind(span, "both values are numbers, or both are bool")),
+            _ => {
+                let message = "the values of `where` have different types";
+                return refuse(span, message, "both values are numbers, or both are bool");
+            }
         };
         self.elementwise(Op::Where, ids, number, span)
     }
@@ -237,7 +241,11 @@ impl Checker<'_> {
         let axis = self.axis(&args[2], ids[0])?;
         if self.graph.node(ids[1]).number != Number::Integer {
             let remedy = "an index is an integer: i(axis), argsort, an i32 input, i32(x)";
-            return Err(self.wrong_kind(&args[1].span, remedy));
+            return refuse(
+                &args[1].span,
+                "the index of `take` is not an integer",
+                remedy,
+            );
         }
         if self.graph.extent(ids[0], axis).is_none() {
             return Err(self.meets_nothing(span));

@@ -210,11 +210,16 @@ impl Checker<'_> {
         let truths = numbers.iter().filter(|n| **n == Number::Truth).count();
         let number = match op {
             And | Or if truths < 2 => {
-                return Err(self.wrong_kind(span, "`and` and `or` are for comparisons and bool"));
+                let message = format!("an operand of `{}` is a number", op.symbol());
+                let remedy = "`and` and `or` are for comparisons and bool";
+                return refuse(span, message, remedy);
             }
             And | Or => Number::Truth,
             Equal | NotEqual if truths == 2 => Number::Truth,
-            _ if truths > 0 => return Err(self.not_numeric(span)),
+            _ if truths > 0 => {
+                let message = format!("an operand of `{}` is not a number", op.symbol());
+                return refuse(span, message, NUMBER_FROM_TRUTH);
+            }
             Divide | Power => Number::Real,
             _ if op.compares() => Number::Truth,
             _ => wider(numbers[0], numbers[1]),
@@ -279,22 +284,9 @@ impl Checker<'_> {
 
     pub(super) fn numeric(&self, id: NodeId, span: &Range<usize>) -> Result<(), ExprError> {
         match self.graph.node(id).number {
-            Number::Truth => Err(self.not_numeric(span)),
+            Number::Truth => refuse(span, "the operand is not a number", NUMBER_FROM_TRUTH),
             _ => Ok(()),
         }
-    }
-
-    fn not_numeric(&self, span: &Range<usize>) -> ExprError {
-        self.wrong_kind(
-            span,
-            "a comparison or bool is not a number: where(c, 1, 0) makes one",
-        )
-    }
-
-    pub(super) fn wrong_kind(&self, span: &Range<usize>, remedy: &str) -> ExprError {
-        let written = self.written(span);
-        let message = format!("the types in `{written}` do not match");
-        ExprError::new(span.clone(), message, remedy)
     }
 
     pub(super) fn meets_nothing(&self, span: &Range<usize>) -> ExprError {
@@ -306,6 +298,8 @@ impl Checker<'_> {
         )
     }
 }
+
+const NUMBER_FROM_TRUTH: &str = "a comparison or bool is not a number: where(c, 1, 0) makes one";
 
 pub(super) fn refuse<T>(
     span: &Range<usize>,
