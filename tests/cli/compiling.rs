@@ -264,7 +264,7 @@ fn a_source_the_compiler_cannot_bear_is_a_row() {
         "3 from cache",
         "the compiler was stopped after 5 s of computing; --compile-timeout SECONDS allows more",
         "there is a NUL byte in it",
-        "invalid value for --gpu-architecture",
+        "`sm_10` is not a compile target",
         "fine",
         "no kernel `go`",
     ] {

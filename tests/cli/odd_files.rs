@@ -50,7 +50,10 @@ fn what_is_no_file_is_refused_at_once() {
         ("check fifo.toml", "it is not a regular file"),
         ("list fifo.toml", "it is not a regular file"),
         ("sweep fifo.toml", "it is not a regular file"),
-        ("check folder.toml", "that is a folder: give a file in it"),
+        (
+            "check folder.toml",
+            "that is a folder\n  help: give a file in it",
+        ),
         ("check /dev/zero", "it is not a regular file"),
         ("jury fifo.toml run.jsonl", "it is not a regular file"),
         ("explain one fifo.toml", "it is not a regular file"),
