@@ -517,6 +517,7 @@ fn random_kernels_do_the_same_interpreted_and_compiled() {
             assert_eq!(differs, None, "{how:?}, seed {seed}, first byte\n{text}");
         }
     }
+    println!("{kernels} kernels, {faults} of which fault");
     assert!(
         kernels > 100 && faults * 2 < kernels,
         "{faults} faults of {kernels}"

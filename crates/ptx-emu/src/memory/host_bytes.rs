@@ -5,10 +5,10 @@ use std::ops::Range;
 /// reads or writes it.
 ///
 /// Nobody does both at once, whatever a kernel does. While the clusters of a wave run, memory is
-/// only read: each writes to pages of its own (see `exec::storage::draft`), and pages and shared memory
-/// belong to the one host thread that runs their cluster. Memory itself is written by a cluster
-/// that is alone, by the one whose turn it is between epochs, and when pages are published. So a
-/// data race of a kernel never becomes one of the host.
+/// only read: each keeps what it writes to itself (see `exec::storage::draft`), and that and shared
+/// memory belong to the one host thread that runs their cluster. Memory itself is written by a
+/// cluster that is alone, by the one whose turn it is between epochs, and when what clusters kept is
+/// published. So a data race of a kernel never becomes one of the host.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct HostBytes<'m>(pub(super) &'m [UnsafeCell<u8>]);
 

@@ -140,7 +140,7 @@ impl Writer<'_> {
             otherwise: self.asm.create_label(),
             done,
         };
-        // Stores to global memory go to private pages.
+        // Stores to global memory are kept by the function.
         if plain.writes && !words.shared {
             return Ok(());
         }
