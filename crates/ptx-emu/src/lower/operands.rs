@@ -99,7 +99,9 @@ impl<'a> Emitter<'_, 'a> {
             return Ok(slot);
         };
         let register = self.target(operand, bits)?;
-        let read = self.plan.is_none_or(|plan| plan.read.contains(&register.id));
+        let read = self
+            .plan
+            .is_none_or(|plan| plan.read.contains(&register.id));
         Ok(if read { slot } else { Slot::Sink })
     }
 

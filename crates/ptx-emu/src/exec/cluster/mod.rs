@@ -38,9 +38,9 @@ use cta::Cta;
 use env::Env;
 use jobs::{Due, Pending};
 use printed::Printed;
-use spares::{layouts, warp};
 #[cfg(target_arch = "x86_64")]
 use spares::sites;
+use spares::{layouts, warp};
 
 /// What an instruction did to its warp.
 pub(crate) enum Flow {

@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 
 use super::cta::Cta;
-use crate::exec::warp::Warp;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::storage::region::Sites;
 use crate::exec::storage::span::{LAYOUTS, Layout};
+use crate::exec::warp::Warp;
 
 /// Bytes a host thread keeps, at most.
 const MOST: usize = 16 << 20;

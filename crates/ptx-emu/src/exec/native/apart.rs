@@ -172,7 +172,10 @@ impl Writer<'_> {
 
     fn shared_words(&mut self, plain: &Plain<'_>, r: R32, word: i32) -> Result<(), IcedError> {
         let asm = &mut self.asm;
-        for (h, (place, lanes)) in HALVES.into_iter().zip(HALF_PLACES.into_iter().zip([k1, k2])) {
+        for (h, (place, lanes)) in HALVES
+            .into_iter()
+            .zip(HALF_PLACES.into_iter().zip([k1, k2]))
+        {
             let at: AsmMemoryOperand = rsi + place * plain.scale() + 4 * word;
             asm.kmovw(k3, lanes)?;
             asm.vmovdqa32(zmm22, half(r, h))?;
@@ -207,7 +210,10 @@ impl Writer<'_> {
 
     fn global_words(&mut self, plain: &Plain<'_>, r: R32, word: i32) -> Result<(), IcedError> {
         let asm = &mut self.asm;
-        for (q, (place, lanes)) in QUARTERS.into_iter().zip(QUARTER_PLACES.into_iter().zip(LANES)) {
+        for (q, (place, lanes)) in QUARTERS
+            .into_iter()
+            .zip(QUARTER_PLACES.into_iter().zip(LANES))
+        {
             asm.kmovw(k3, lanes)?;
             asm.vmovdqa32(ymm22, quarter(r, q))?;
             asm.vpgatherqd(ymm22.k3(), rsi + place * plain.scale() + 4 * word)?;
@@ -218,7 +224,10 @@ impl Writer<'_> {
 
     fn global_doubles(&mut self, r: R64) -> Result<(), IcedError> {
         let asm = &mut self.asm;
-        for (q, (place, lanes)) in QUARTERS.into_iter().zip(QUARTER_PLACES.into_iter().zip(LANES)) {
+        for (q, (place, lanes)) in QUARTERS
+            .into_iter()
+            .zip(QUARTER_PLACES.into_iter().zip(LANES))
+        {
             asm.kmovw(k3, lanes)?;
             asm.vmovdqa64(zmm22, wide(r, q))?;
             asm.vpgatherqq(zmm22.k3(), rsi + place * 8)?;

@@ -310,8 +310,8 @@ impl Drafts {
         if self.regions[region].is_none() {
             self.generation += 1;
         }
-        let draft = self.regions[region]
-            .get_or_insert_with(|| stock().drafts.pop().unwrap_or_default());
+        let draft =
+            self.regions[region].get_or_insert_with(|| stock().drafts.pop().unwrap_or_default());
         let place = match draft.find(number) {
             Some(place) => place,
             None => {

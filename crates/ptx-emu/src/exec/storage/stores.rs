@@ -60,7 +60,7 @@ impl Stores {
     }
 
     /// Whether one more to an allocation can be kept.
-        #[inline(always)]
+    #[inline(always)]
     pub(super) fn take(&self, region: usize) -> bool {
         region < 64 && self.made.len() < MOST
     }
@@ -72,7 +72,7 @@ impl Stores {
     }
 
     /// Keeps a word of each of some lanes.
-        #[inline(always)]
+    #[inline(always)]
     pub(super) fn push(&mut self, region: usize, lanes: u32, at: Lie, words: V32) {
         self.regions |= 1 << region;
         let run = match at {

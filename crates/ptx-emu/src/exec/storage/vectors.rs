@@ -62,7 +62,10 @@ pub(crate) fn hold_words(at: Halves, (first, end): (u32, u64)) -> bool {
     let Some(last) = end.checked_sub(u64::from(first) + 4) else {
         return false;
     };
-    let (first, last) = (_mm512_set1_epi32(first as i32), _mm512_set1_epi32((last / 4) as i32));
+    let (first, last) = (
+        _mm512_set1_epi32(first as i32),
+        _mm512_set1_epi32((last / 4) as i32),
+    );
     let beyond = at.map(
         #[inline(always)]
         |at| {
