@@ -128,7 +128,7 @@ fn a_range_over_several_pages_is_pieced_together_and_put_back() {
 #[test]
 fn stores_are_kept_as_they_come_until_somebody_looks() {
     let expected = |word: usize| match word {
-        0..32 if word % 2 == 0 => 700 + word as u32,
+        0..32 if word.is_multiple_of(2) => 700 + word as u32,
         0..32 => word as u32,
         250..282 => 900 + (word as u32 - 250),
         _ => 0,
