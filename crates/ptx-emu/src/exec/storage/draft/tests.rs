@@ -123,3 +123,41 @@ fn a_range_over_several_pages_is_pieced_together_and_put_back() {
     assert_eq!(now.iter().filter(|&&b| b == 5).count(), 1028);
     assert_eq!((now[1021], now[2050]), (0, 0));
 }
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn stores_are_kept_as_they_come_until_somebody_looks() {
+    let expected = |word: usize| match word {
+        0..32 if word.is_multiple_of(2) => 700 + word as u32,
+        0..32 => word as u32,
+        250..282 => 900 + (word as u32 - 250),
+        _ => 0,
+    };
+    for looks in [false, true] {
+        let mut memory = Memory::new();
+        let ptr = memory.alloc(1500).unwrap();
+        let region = CachedRegion::of(&memory, ptr.0).unwrap();
+        let mut drafts = Drafts::new(true, 1);
+        let lanes = |first: u32| V32(std::array::from_fn(|lane| first + lane as u32));
+        assert!(drafts.keeps(0) && !drafts.holds(0));
+        assert!(drafts.keep(0, u32::MAX, Lie::Run(0), lanes(0)));
+        // Every other lane over what is there, and a row over the end of a page.
+        let places = V32(std::array::from_fn(|lane| 4 * lane as u32));
+        assert!(!drafts.keep(0, 0x5555_5555, Lie::Apart(places), lanes(700)));
+        drafts.keep(0, u32::MAX, Lie::Run(1000), lanes(900));
+        assert!(drafts.holds(0));
+        if looks {
+            assert_eq!(read(&mut drafts, &region, 4), 1);
+            assert!(!drafts.keeps(0), "what comes later goes into pages");
+            assert_eq!(memory.read_vec(ptr, 4).unwrap(), [0; 4]);
+        }
+        assert!(publish(&memory, vec![drafts]));
+        let now = memory.read_vec(ptr, 1500).unwrap();
+        let words = now
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|w| u32::from_le_bytes(*w));
+        assert!(words.eq((0..375).map(expected)));
+    }
+}
