@@ -91,6 +91,22 @@ impl Plain<'_> {
         4 * self.words.each as i32
     }
 
+    /// Where it says how far shared memory may be accessed, which sectors were, and how many bytes.
+    pub(super) fn shared_fields(&self) -> (usize, usize, usize) {
+        match self.writes {
+            true => (
+                offset_of!(Arguments, written_end),
+                offset_of!(Arguments, touched_written),
+                offset_of!(Counters, shared_written),
+            ),
+            false => (
+                offset_of!(Arguments, read_end),
+                offset_of!(Arguments, touched_read),
+                offset_of!(Counters, shared_read),
+            ),
+        }
+    }
+
     /// Bytes from the first to the last.
     fn extent(&self, lie: Lie) -> i32 {
         match lie {
@@ -237,18 +253,7 @@ impl Writer<'_> {
 
     /// Checks, marks, counts and moves what begins at ecx of shared memory.
     fn shared_lanes(&mut self, plain: &Plain<'_>, lie: Lie) -> Result<(), IcedError> {
-        let (end, touched, counted) = match plain.writes {
-            true => (
-                offset_of!(Arguments, written_end),
-                offset_of!(Arguments, touched_written),
-                offset_of!(Counters, shared_written),
-            ),
-            false => (
-                offset_of!(Arguments, read_end),
-                offset_of!(Arguments, touched_read),
-                offset_of!(Counters, shared_read),
-            ),
-        };
+        let (end, touched, counted) = plain.shared_fields();
         let asm = &mut self.asm;
         asm.cmp(ecx, SHARED_BASE as i32)?;
         asm.jb(plain.otherwise)?;

@@ -82,18 +82,7 @@ impl Writer<'_> {
 
     /// The places of lanes of shared memory, and rsi where it begins; what counts its bytes.
     fn shared_places(&mut self, plain: &Plain<'_>, base: Base) -> Result<usize, IcedError> {
-        let (end, touched, counted) = match plain.writes {
-            true => (
-                offset_of!(Arguments, written_end),
-                offset_of!(Arguments, touched_written),
-                offset_of!(Counters, shared_written),
-            ),
-            false => (
-                offset_of!(Arguments, read_end),
-                offset_of!(Arguments, touched_read),
-                offset_of!(Counters, shared_read),
-            ),
-        };
+        let (end, touched, counted) = plain.shared_fields();
         self.asm.cmp(call(touched), 0)?;
         self.asm.jne(plain.otherwise)?;
         self.shared_addresses(base)?;
