@@ -1,5 +1,5 @@
 /*dgx
-summary = "Whoever of the others is reckoned to be fastest on the shape"
+summary = "The contender with the lowest predicted cost on the shape"
 parent  = "swap-ab"
 round   = 7
 
