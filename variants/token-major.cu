@@ -8,7 +8,8 @@ requires = ["k % 256 == 0", "n % 128 == 0", "most(m) >= n"]
 tiles    = "MIX ? ALL_TILES : cdiv(m, ROWS) * cdiv(n, FEATURES)"
 
 # A tile is ROWS tokens times COLUMNS weight rows, half of B1 and half of B2; two
-# CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly, or (SHARERS = 3) a
+# CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly, unless L2 has too
+# little room for weights that CTAs read at different times, or (SHARERS = 3) a
 # dense shape's last rows go in one more, narrower tile each, as many as there is room for in the
 # last wave, or (SHARERS = 4) who has no tile in the last wave helps those who have. Cycles as
 # measured for swap-ab, whose loop this is.
@@ -17,7 +18,7 @@ choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96, 208, 1
 minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
   SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024 || ROW_STAGES < 2) ? 1000000000000 :
-  EVEN && (least(k) < most(k) || ALL_TILES * BANDS < 2 * sms) ? 1000000000000 :
+  EVEN && (least(k) < most(k) || ALL_TILES * BANDS < 2 * sms || sum(n * k) > 12000000) ? 1000000000000 :
   MIX && (groups > 1 || WIDE_ROWS <= 0 || WIDE_ROWS >= ROW_TILES || NARROW >= COLUMNS) ? 1000000000000 :
   HELP && (groups > 1 || LAST == 0 || OWN_BANDS >= BANDS || BANDS < 2 * (HELPER_TILES + TILE_HELPERS)) ? 1000000000000 :
   HELP ? EQUAL_TILES / sms * (4000 + BANDS * BAND_CYCLES) + 5500 + TILE_HELPERS * 8 * WARPGROUPS * COLUMNS

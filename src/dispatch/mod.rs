@@ -2,6 +2,7 @@
 //! and the loss from calling the one with the lowest predicted cost. Only numbers: the plan
 //! computes the values of the terms on a shape.
 
+mod descent;
 mod solve;
 
 /// Nanoseconds for each term of each pick.
@@ -48,9 +49,22 @@ impl Sample {
 /// The closeness assumed for a time far from all others.
 const LEAST: f64 = 0.5;
 
-/// The costs with the lowest relative errors over all times. A pick with fewer times than terms
-/// keeps its cost.
+/// The costs with the lowest relative errors over all times, moved to where the choice by them
+/// loses least. A pick with fewer times than terms keeps its cost.
 pub(crate) fn fit(samples: &[Sample], written: &Costs) -> Costs {
+    let determined = |pick: usize| {
+        let calls = samples.iter().flat_map(|sample| &sample.calls);
+        calls.filter(|call| call.pick == pick).count() >= written[pick].len()
+    };
+    let free: Vec<bool> = (0..written.len()).map(determined).collect();
+    let costs = least_errors(samples, written, &free);
+    match regrets(samples, &costs).last() {
+        Some(worst) if worst.share > 0.0 => descent::least_loss(samples, costs, &free),
+        _ => costs,
+    }
+}
+
+fn least_errors(samples: &[Sample], written: &Costs, free: &[bool]) -> Costs {
     let of = |(pick, kept): (usize, &Vec<f64>)| {
         let mut rows = Vec::new();
         for sample in samples {
@@ -61,10 +75,8 @@ pub(crate) fn fit(samples: &[Sample], written: &Costs) -> Costs {
                 rows.push((row.collect(), weight));
             }
         }
-        match rows.len() < kept.len() {
-            true => kept.clone(),
-            false => solve::least_squares(&rows, kept.len()).unwrap_or_else(|| kept.clone()),
-        }
+        let found = free[pick].then(|| solve::least_squares(&rows, kept.len()));
+        found.flatten().unwrap_or_else(|| kept.clone())
     };
     written.iter().enumerate().map(of).collect()
 }

@@ -83,3 +83,33 @@ fn a_percentile_is_a_value_that_occurs() {
     assert_eq!(percentile(&[1.0, 2.0, 3.0, 4.0], 0.5), 2.0);
     assert_eq!(percentile(&[1.0, 2.0, 3.0, 4.0], 0.95), 4.0);
 }
+
+/// One coefficient cannot fit these times, but some choose better than others: above 100 rows the
+/// second pick is faster.
+#[test]
+fn costs_are_moved_to_where_the_choice_loses_least() {
+    let sample = |rows: i64, micros: f64| Sample {
+        shape: format!("{rows}"),
+        calls: vec![
+            Call {
+                pick: 0,
+                terms: vec![rows],
+                micros,
+            },
+            Call {
+                pick: 1,
+                terms: vec![1000],
+                micros: 10.0,
+            },
+        ],
+    };
+    let samples = [(70, 6.2), (95, 9.3), (97, 9.4), (104, 12.0)].map(|(m, t)| sample(m, t));
+    let lost = |costs: &Costs| -> f64 {
+        let regrets = regrets(&samples, costs);
+        regrets.iter().map(|regret| regret.share).sum()
+    };
+    let start = vec![vec![95.0], vec![10.0]];
+    assert!(lost(&start) > 0.19, "{}", lost(&start));
+    let costs = descent::least_loss(&samples, start, &[true, true]);
+    assert_eq!(lost(&costs), 0.0, "{costs:?}");
+}
