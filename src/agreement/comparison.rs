@@ -148,6 +148,7 @@ mod tests {
             modelled: 10.0,
             bound: String::new(),
             seen: false,
+            remark: None,
         });
         let cells = cells.collect();
         ModelComparison::new(run, &ranking, cells, Vec::new())

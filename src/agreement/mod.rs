@@ -31,6 +31,9 @@ pub(crate) struct ModelledCell {
     pub(crate) bound: String,
     /// Whether the cell was examined while the model was built.
     pub(crate) seen: bool,
+    /// A reason to doubt the modelled time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remark: Option<String>,
 }
 
 impl ModelledCell {
@@ -248,6 +251,7 @@ mod tests {
             modelled,
             bound: String::new(),
             seen: true,
+            remark: None,
         }
     }
 

@@ -140,6 +140,7 @@ mod tests {
             modelled,
             bound: String::new(),
             seen: name == "a",
+            remark: None,
         };
         let cells = [cell("a", 11.0), cell("<b>", 20.0)];
         let cells: Vec<(&str, &ModelledCell)> = cells.iter().map(|cell| ("round1", cell)).collect();

@@ -102,6 +102,7 @@ impl CellsToModel {
                     modelled: f64::NAN,
                     bound: String::new(),
                     seen: false,
+                    remark: None,
                 };
                 cells.push((place, cell));
             }
@@ -143,6 +144,7 @@ impl CellsToModel {
         for ((_, cell), key) in self.cells.iter_mut().zip(keys) {
             let time = &known[&key];
             (cell.modelled, cell.bound) = (time.micros.0, time.bound.clone());
+            cell.remark.clone_from(&time.remark);
         }
         let changed = self.plan.contenders.iter().filter_map(|contender| {
             let recorded = self.run.contender(&contender.id)?;
@@ -235,6 +237,12 @@ fn show(comparison: &ModelComparison, device: &Device, style: &Style) {
     say!("{}: {}", run.path.display(), run.header.question);
     say!("modelled for {}, measured there; µs\n", device.name);
     say!("{}\n", cells(comparison).render(style));
+    for cell in &comparison.found.cells {
+        if let Some(remark) = &cell.remark {
+            let text = format!("{} on {}: {remark}", cell.contender, cell.shape);
+            say!("{}\n", style.fold(&text, 2));
+        }
+    }
     say!("{}\n", orders(&comparison.found.orders).render(style));
     if !comparison.found.differences.is_empty() {
         for line in signs(&comparison.found.differences) {

@@ -21,6 +21,11 @@ use dgx_core::operator::Operator;
 const WATCHED: u64 = 6;
 /// With different groups, up to this many times as many are watched.
 const UNLIKE: u64 = 4;
+/// CTAs watched for each group, if a side of the grid counts groups and their rows differ: the
+/// CTAs behind a group's last row have nothing to do, and their share is estimated.
+const WATCHED_A_GROUP: u64 = 8;
+/// At most so many of one launch.
+const MOST_WATCHED: u64 = 96;
 
 /// CTAs drawn at random besides them if the others do not run; otherwise one in each gap between
 /// two.
@@ -72,7 +77,8 @@ pub(super) fn parts(allocations: [&Zones; 3]) -> Vec<Part> {
 
 /// A sample of a launch's CTAs: evenly spread, including the first and the last. The time of a CTA
 /// depends on K: if K differs, few CTAs may be the longest, and they determine the time of the
-/// call. The same if each SM has one CTA for tiles of several groups, no two of them alike.
+/// call. The same if each SM has one CTA for tiles of several groups, no two of them alike, or if
+/// each group has as many CTAs as the largest needs.
 pub(super) fn watch(
     geometry: &LaunchGeometry,
     (operator, groups): (&Operator, &[Group]),
@@ -81,13 +87,19 @@ pub(super) fn watch(
 ) -> Watch {
     let last = ctas(geometry).saturating_sub(1);
     let one_each = last < u64::from(sms);
-    let kind = |group: &Group| {
-        let rows = operator.output_extents(0, group).map(|(rows, _)| rows);
-        (operator.depth(group), rows.filter(|_| one_each))
-    };
+    let rows = |group: &Group| operator.output_extents(0, group).map(|(rows, _)| rows);
+    let kind = |group: &Group| (operator.depth(group), rows(group).filter(|_| one_each));
     let kinds: HashSet<(u64, Option<usize>)> = groups.iter().map(kind).collect();
-    let unlike = (kinds.len() as u64).clamp(1, UNLIKE);
-    let count = (WATCHED * unlike).min(last + 1);
+    let of_kinds = WATCHED * (kinds.len() as u64).clamp(1, UNLIKE);
+    let differ = groups
+        .windows(2)
+        .any(|pair| rows(&pair[0]) != rows(&pair[1]));
+    let counts_groups = |&side: &u32| side as usize == groups.len();
+    let of_groups = match differ && !one_each && geometry.grid.iter().any(counts_groups) {
+        true => (WATCHED_A_GROUP * groups.len() as u64).min(MOST_WATCHED),
+        false => 0,
+    };
+    let count = of_kinds.max(of_groups).min(last + 1);
     let spread = |i: u64| i * last / (count - 1).max(1);
     Watch {
         ctas: (0..count).map(spread).collect(),

@@ -53,6 +53,26 @@ fn more_are_watched_where_some_take_longer_than_others() {
 }
 
 #[test]
+fn more_are_watched_where_each_group_has_the_ctas_of_the_largest() {
+    let watched = |rows: &[u32], grid: [u32; 3]| {
+        let groups: Vec<Group> = rows.iter().map(|&m| group(m, 128, 256)).collect();
+        let geometry = LaunchGeometry {
+            grid,
+            ..geometry(1)
+        };
+        let operator = operator::default_operator();
+        watch(&geometry, (operator, &groups), 4, true).ctas.len()
+    };
+    let rows = [100, 1, 7];
+    assert_eq!(watched(&rows, [50, 3, 1]), 24);
+    assert_eq!(watched(&rows, [3, 50, 1]), 24);
+    assert_eq!(watched(&rows, [50, 2, 1]), 6, "no side counts groups");
+    assert_eq!(watched(&[7; 3], [50, 3, 1]), 6, "all are alike");
+    let many: Vec<u32> = (1..65).collect();
+    assert_eq!(watched(&many, [50, 64, 1]), 96);
+}
+
+#[test]
 fn between_two_that_are_watched_one_is_drawn() {
     let watch = |only| {
         watch(
