@@ -144,7 +144,9 @@ fn data_cannot_be_known_beforehand_and_are_on_record() {
 
 #[test]
 fn a_kernel_that_is_slow_where_it_is_not_expected_to_be_watched_gains_nothing() {
-    for flags in [&[][..], &["--time-only"]] {
+    // Both kernels load from where the run's data send them, each its own way: 24 runs had gains of
+    // 0.92 to 1.05. Zeros send both everywhere alike.
+    for (flags, most) in [(&[][..], 1.1), (&["--time-only"], 1.05)] {
         let names = ["plain", "slow-where-unwatched", "slow-everywhere"];
         let sweep = round(&names, "{ m = 128, n = 256, k = 256 }");
         let file = sweep.round();
@@ -156,12 +158,11 @@ fn a_kernel_that_is_slow_where_it_is_not_expected_to_be_watched_gains_nothing() 
                 .collect()
         };
         let honest = micros("slow-everywhere")[0];
-        // None at all, if the drawn CTAs take more than twice as long. Up to 1.1 times, the fixed
-        // sample decides.
+        // None at all, if the drawn CTAs take more than twice as long.
         let slow = micros("slow-where-unwatched");
         let gained = |slow: &f64| honest / slow;
         assert!(
-            slow.iter().all(|slow| gained(slow) < 1.1),
+            slow.iter().all(|slow| gained(slow) < most),
             "{slow:?} for {honest}"
         );
         let reason = lines(&sweep, "verdict", "slow-where-unwatched")[0]["reason"].to_string();
