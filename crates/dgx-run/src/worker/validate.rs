@@ -7,6 +7,7 @@ use super::calls::{CallPurpose, ScheduledCall, calls};
 use super::kept_call::{KeptCall, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{CellJob, Judged, Reply};
+use super::trace::trace;
 use crate::backend::{
     Backend, CallInput, Emulation, Loaded, Modelled, Observation, RunFailure, Salt,
 };
@@ -182,29 +183,36 @@ impl ValidationCall<'_> {
     /// Makes the call only for its counters: they repeat from run to run only with the schedule of
     /// the timed call.
     fn count(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
-        send(&Reply::Running);
-        let ran = loaded.call(&self.data(HazardWatch::Off, self.job.time_limit));
-        send(&Reply::Ran);
-        match ran {
+        let data = self.data(HazardWatch::Off, self.job.time_limit);
+        match self.call(loaded, &data, send) {
             Ok(observation) => state.verdict.counters = observation.counters,
             // The verdict is already known.
             Err(failure) => state.fatal |= failure.fatal,
         }
     }
 
+    /// Every call of a validation; `cargo bench --bench default_job` counts the lines.
+    fn call(
+        &self,
+        loaded: &mut dyn Loaded,
+        data: &CallInput<'_>,
+        send: &mut dyn FnMut(&Reply),
+    ) -> Result<Observation, RunFailure> {
+        let job = self.job;
+        trace(|| format!("call {} on {}", job.code.contender, job.shape.name));
+        send(&Reply::Running);
+        let ran = loaded.call(data);
+        send(&Reply::Ran);
+        ran
+    }
+
     fn make(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
         let job = self.job;
-        let call = |loaded: &mut dyn Loaded, data: CallInput<'_>, send: &mut dyn FnMut(&Reply)| {
-            send(&Reply::Running);
-            let ran = loaded.call(&data);
-            send(&Reply::Ran);
-            ran
-        };
         let watch = match self.planned.purpose {
             CallPurpose::Hazards => state.watch,
             CallPurpose::Time | CallPurpose::Result => HazardWatch::Off,
         };
-        let ran = call(loaded, self.data(watch, job.time_limit), send);
+        let ran = self.call(loaded, &self.data(watch, job.time_limit), send);
         let (said, returned) = match &ran {
             Ok(observation) => (observation.printed.clone(), true),
             Err(failure) => (failure.printed.to_string(), false),
@@ -234,7 +242,7 @@ impl ValidationCall<'_> {
         if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
             // Repeated, to find the cause.
             let limit = job.time_limit.min(PATIENCE);
-            state.add_hazards(match call(loaded, self.data(closer, limit), send) {
+            state.add_hazards(match self.call(loaded, &self.data(closer, limit), send) {
                 Ok(observation) => observation.hazards,
                 Err(failure) => failure.hazards,
             });
