@@ -11,10 +11,10 @@ use super::trace::trace;
 use crate::backend::{
     Backend, CallInput, Emulation, Loaded, Modelled, Observation, RunFailure, Salt,
 };
-use crate::operator::{Operands, ProblemKey, Recipe};
+use crate::operator::{Operands, Oracle, ProblemKey, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, HazardWatch, Status, Verdict};
 
-use crate::validate::{CallEffects, Element, Tolerance, Wrong, examine};
+use crate::validate::{CallEffects, Element, PosedOperands, Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
 
 /// An emulated call that takes longer makes its cell an expensive one.
@@ -378,7 +378,7 @@ impl Judging {
         };
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
         let tolerance = call.tolerance();
-        let judge = |exhibit: CallEffects<'_>, operands: &_, oracle: &_| {
+        let judge = |exhibit: CallEffects<'_>, operands: &dyn PosedOperands, oracle: &Oracle| {
             examine(exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();
