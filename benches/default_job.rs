@@ -1,7 +1,7 @@
 //! The default job without a GPU as one ratio: CPU time of `dgx sweep configs/round4.toml`
-//! (emulation, oracle and validation) over that of a plain f32 product of the same matrices, both
-//! taken here and now, so that it means the same on every machine. Beside it the same round for a
-//! B200, which must not be slower.
+//! (emulation, oracle and validation) over that of plain f32 products of the same matrices, one
+//! for each product of each call that a validation made, both taken here and now, so that it means
+//! the same on every machine. Beside it the same round for a B200, which must not be slower.
 //!
 //! `cargo bench --bench default_job` takes minutes; `DEFAULT_JOB=cell` takes one shape of each
 //! kind, a dense and a ragged one.
@@ -14,20 +14,17 @@ use std::time::Duration;
 
 use gemm_common::Parallelism;
 use serde::Deserialize;
-use support::{cpu_time, cpu_time_of};
+use support::{cpu_time, observed};
 use toml::Spanned;
 
 const ROUND: &str = "configs/round4.toml";
 const CELL: [&str; 2] = ["256x4096x7168", "g8-k2048"];
 /// The matrices A is multiplied with.
 const WEIGHTS: u32 = 2;
-/// What every cell is validated on.
-const DISTRIBUTIONS: u32 = 2;
 
 /// What of the round decides how much is to be computed.
 #[derive(Deserialize)]
 struct Round {
-    contenders: Vec<String>,
     shapes: Vec<Spanned<Shape>>,
 }
 
@@ -120,15 +117,53 @@ fn cell_of(round: &Round, folder: &Path) -> PathBuf {
     copy
 }
 
-/// CPU time of the job, emulated for a target.
-fn sweep(round: &Path, target: &str, results: &Path) -> Duration {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
-    command
-        .arg("sweep")
-        .arg(round)
-        .args(["--backend", "emu", "--target", target, "--results"])
-        .arg(results);
-    cpu_time_of(&mut command)
+/// A job's CPU time, and what it printed beside its results.
+struct Job {
+    seconds: f64,
+    log: String,
+}
+
+impl Job {
+    /// Emulated for a target.
+    fn run(round: &Path, target: &str, results: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+        command
+            .arg("sweep")
+            .arg(round)
+            .args(["--backend", "emu", "--target", target, "--results"])
+            .arg(results)
+            .env("DGX_LOG", "trace");
+        let (time, log) = observed(&mut command);
+        Self {
+            seconds: time.as_secs_f64(),
+            log,
+        }
+    }
+
+    /// The calls of all contenders on a shape: each cell is called as often as its validation
+    /// decides, which depends on how long a call takes.
+    fn calls(&self, shape: &Shape) -> u32 {
+        let ending = format!(" on {}", shape.name());
+        let is_call = |line: &&str| line.contains("] call ") && line.ends_with(&ending);
+        self.log.lines().filter(is_call).count() as u32
+    }
+
+    /// Its CPU time over that of plain products.
+    fn report(&self, target: &str, products: &[(&Shape, Duration)]) {
+        let calls = products.iter().map(|(shape, _)| self.calls(shape));
+        let calls: Vec<u32> = calls.collect();
+        let times = calls.iter().zip(products);
+        let plain: Duration = times
+            .map(|(calls, (_, time))| *time * WEIGHTS * *calls)
+            .sum();
+        let (job, plain) = (self.seconds, plain.as_secs_f64());
+        let calls: u32 = calls.iter().sum();
+        println!(
+            "{target}: sweep {job:.1} s of CPU, {calls} calls; plain f32 products {plain:.1} s; \
+             ratio {:.1}",
+            job / plain
+        );
+    }
 }
 
 fn main() {
@@ -140,12 +175,11 @@ fn main() {
         round = read(&path);
         assert_eq!(round.shapes.len(), CELL.len());
     }
-    let [job, blackwell] = ["h200", "b200"].map(|target| sweep(&path, target, folder.path()));
-    let times = WEIGHTS * DISTRIBUTIONS * round.contenders.len() as u32;
+    let targets = ["h200", "b200"];
+    let jobs = targets.map(|target| Job::run(&path, target, folder.path()));
     let shapes = round.shapes.iter().map(Spanned::get_ref);
-    let plain: Duration = shapes.map(|shape| product(shape) * times).sum();
-    let [job, blackwell, plain] = [job, blackwell, plain].map(|time| time.as_secs_f64());
-    println!("sweep {job:.1} s of CPU, plain f32 products {plain:.1} s");
-    println!("ratio {:.1}", job / plain);
-    println!("on a B200 {blackwell:.1} s, {:.2} of it", blackwell / job);
+    let products: Vec<(&Shape, Duration)> = shapes.map(|s| (s, product(s))).collect();
+    for (target, job) in targets.iter().zip(&jobs) {
+        job.report(target, &products);
+    }
 }

@@ -10,7 +10,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use support::cpu_time_of;
+use support::observed;
 
 const CONTENDERS: [&str; 3] = ["sequential", "interleaved", "warp-specialized"];
 const SHAPE: &str = "{ m = 512, n = 4096, k = 4096 }";
@@ -33,7 +33,7 @@ fn sweep(folder: &Path, contender: &str, shape: &str, hazards: Option<&str>) -> 
     if let Some(hazards) = hazards {
         command.args(["--hazards", hazards]);
     }
-    cpu_time_of(&mut command).as_secs_f64()
+    observed(&mut command).0.as_secs_f64()
 }
 
 /// What may be spent: as usual, and on everything.

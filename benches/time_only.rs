@@ -9,7 +9,7 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
-use support::cpu_time_of;
+use support::observed;
 
 const CONTENDERS: [&str; 2] = ["interleaved", "sequential"];
 /// Tokens; a tile is 128 of them.
@@ -30,7 +30,7 @@ fn sweep(folder: &Path, [m, n, k]: [u32; 3]) -> f64 {
         .args(["--backend", "emu", "--time-only", "--variants", "variants"])
         .arg("--results")
         .arg(folder);
-    cpu_time_of(&mut command).as_secs_f64()
+    observed(&mut command).0.as_secs_f64()
 }
 
 fn main() {

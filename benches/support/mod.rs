@@ -15,11 +15,11 @@ pub(crate) fn cpu_time(who: libc::c_int) -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// CPU time of a command that succeeds.
-pub(crate) fn cpu_time_of(command: &mut Command) -> Duration {
+/// CPU time of a command that succeeds, and what it wrote to standard error.
+pub(crate) fn observed(command: &mut Command) -> (Duration, String) {
     let before = cpu_time(libc::RUSAGE_CHILDREN);
     let output = command.output().expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}\n{said}", output.status);
-    cpu_time(libc::RUSAGE_CHILDREN) - before
+    (cpu_time(libc::RUSAGE_CHILDREN) - before, said)
 }

@@ -39,7 +39,8 @@ mod launch;
 mod limits;
 mod lower;
 mod memory;
-mod mixed;
+#[doc(hidden)]
+pub mod mixed;
 mod module;
 mod name;
 mod numeric;

@@ -1,14 +1,17 @@
-//! Hash maps whose keys are a few numbers that nobody chooses to collide.
+//! Hash maps and sets whose keys are a few numbers that nobody chooses to collide.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map with such keys.
-pub(crate) type MixedMap<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+pub type MixedMap<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+
+/// A set of such keys.
+pub type MixedSet<K> = HashSet<K, BuildHasherDefault<Mixed>>;
 
 /// A quick hash for keys of a few numbers that nobody chooses to collide.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Mixed(u64);
+pub struct Mixed(u64);
 
 impl Hasher for Mixed {
     fn write(&mut self, bytes: &[u8]) {

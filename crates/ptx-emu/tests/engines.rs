@@ -172,6 +172,8 @@ const INSTRUCTIONS: &[&str] = &[
     "add.f16 H, H, H",
     "fma.rn.f16 H, H, H, H",
     "add.f16x2 R, R, R",
+    "sub.f16x2 R, R, R",
+    "mul.f16x2 R, R, R",
     "add.s16 H, H, H",
     "shfl.sync.bfly.b32 R, R, 5, 31, -1",
     "shfl.sync.down.b32 R, R, I, 31, -1",

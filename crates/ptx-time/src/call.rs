@@ -4,8 +4,7 @@ mod deal;
 mod updates;
 mod warmth;
 
-use std::collections::{HashMap, HashSet};
-
+use ptx_emu::mixed::{MixedMap, MixedSet};
 use ptx_emu::trace::{Deed, Event, Trace};
 
 use self::deal::last_to_end;
@@ -52,7 +51,7 @@ impl Launched<'_> {
     pub fn speaks_for(&self, machine: &Machine, all: &Trace) -> bool {
         let (clusters, groups) = self.clusters(machine);
         let classes = classes(all);
-        let own: HashSet<u64> = self.trace.ctas.iter().map(|cta| cta.cluster).collect();
+        let own: MixedSet<u64> = self.trace.ctas.iter().map(|cta| cta.cluster).collect();
         let known = |number| own.contains(number);
         let mut kinds = classes.iter();
         (clusters <= groups || classes.len() == 1)
@@ -337,7 +336,7 @@ fn checked(launch: &Launched<'_>) -> Result<(), ReplayError> {
         return Err(ReplayError::Foreign);
     }
     let size = launch.cluster.max(1) as usize;
-    let mut members: HashMap<u64, usize> = HashMap::new();
+    let mut members: MixedMap<u64, usize> = MixedMap::default();
     for cta in &trace.ctas {
         *members.entry(cta.cluster).or_default() += 1;
     }
@@ -438,7 +437,7 @@ fn replay(
         alone: reads.alone,
         // Who is the only one on its SM has nobody to find anything of.
         shared: match at_once {
-            true => HashSet::new(),
+            true => MixedSet::default(),
             false => shared_sectors(launch.trace),
         },
         updaters: updaters(launch.trace, active_sms.div_ceil(cluster)),

@@ -1,7 +1,6 @@
 //! Which CTAs are alike, so that one of them is replayed for all.
 
-use std::collections::HashMap;
-
+use ptx_emu::mixed::MixedMap;
 use ptx_emu::trace::{CtaTrace, Deed, Event, Trace};
 
 use crate::sm::LINE;
@@ -44,7 +43,7 @@ pub(crate) fn classes(trace: &Trace) -> Vec<Class> {
 /// Whether a replay cannot tell two CTAs apart: the same deeds one by one, and what each
 /// instruction asks of global memory farther on by as many whole lines every time.
 fn alike(a: &CtaTrace, b: &CtaTrace) -> bool {
-    let mut shifts: HashMap<u32, u64> = HashMap::new();
+    let mut shifts: MixedMap<u32, u64> = MixedMap::default();
     let mut same = |(a, b): (&Event, &Event)| match (a, b) {
         (
             Event::Did { at, deed },

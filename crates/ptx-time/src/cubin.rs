@@ -2,7 +2,7 @@
 //!
 //! `-lineinfo` makes the assembler leave a DWARF line table for that in `.nv_debug_line_sass`.
 
-use std::collections::{HashMap, HashSet};
+use ptx_emu::mixed::{MixedMap, MixedSet};
 use std::fmt::Display;
 
 use gimli::{DebugLine, DebugLineOffset, LittleEndian};
@@ -101,7 +101,7 @@ impl Code {
     pub fn leaves(&self, trace: &Trace) -> bool {
         let calls = |at: &usize| self.instructions[*at].kind == Kind::Call;
         let calls = (0..self.instructions.len()).filter(calls);
-        let lines: HashSet<u32> = calls.map(|at| self.lines[at]).collect();
+        let lines: MixedSet<u32> = calls.map(|at| self.lines[at]).collect();
         if lines.is_empty() {
             return false;
         }
@@ -149,7 +149,7 @@ impl Code {
     /// What the assembler has made of atomics: of one line of the PTX it makes the election of a lane
     /// and an instruction that is guarded by it, or a loop.
     fn name_updates(&mut self, words: &[[u8; Sass::BYTES]]) {
-        let mut elections: HashMap<u32, (bool, bool)> = HashMap::new();
+        let mut elections: MixedMap<u32, (bool, bool)> = MixedMap::default();
         for (word, &line) in words.iter().zip(&self.lines) {
             let (votes, finds) = elects(word);
             let of = elections.entry(line).or_default();
@@ -160,7 +160,7 @@ impl Code {
             self.instructions[at].kind == Kind::Branch
                 && target.is_some_and(|to| self.lines[to] == self.lines[at])
         });
-        let loops: HashSet<u32> = loops.map(|at| self.lines[at]).collect();
+        let loops: MixedSet<u32> = loops.map(|at| self.lines[at]).collect();
         for (instruction, line) in self.instructions.iter_mut().zip(&self.lines) {
             let at_memory = matches!(instruction.kind, Kind::Shared | Kind::Global);
             if *line == 0 || !at_memory {

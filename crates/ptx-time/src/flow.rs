@@ -1,7 +1,7 @@
 //! Ways through a kernel's code: given where a warp was, where it came to, and which lines of the
 //! PTX it executed in between, which instructions did it issue?
 
-use std::collections::{HashMap, HashSet};
+use ptx_emu::mixed::{MixedMap, MixedSet};
 use std::ops::Range;
 
 use crate::cubin::Code;
@@ -17,11 +17,11 @@ pub(crate) struct Flow {
     successors: Vec<Vec<usize>>,
     block_of: Vec<usize>,
     /// Lines that take and free columns of tensor memory: the assembler makes a sequence of each.
-    sequences: HashSet<u32>,
+    sequences: MixedSet<u32>,
 }
 
 /// Lines executed, and how often each.
-pub(crate) type Lines = HashMap<u32, u32>;
+pub(crate) type Lines = MixedMap<u32, u32>;
 
 impl Flow {
     pub(crate) fn new(code: &Code) -> Self {
@@ -171,8 +171,8 @@ impl Flow {
     /// among them, which are as many in the machine's code as in the PTX. What it passes more often
     /// than its line was executed is too much.
     fn judge(&self, code: &Code, way: &[usize], executed: &Lines) -> f64 {
-        let mut lines: HashMap<u32, u32> = HashMap::new();
-        let mut visits: HashMap<usize, u32> = HashMap::new();
+        let mut lines: MixedMap<u32, u32> = MixedMap::default();
+        let mut visits: MixedMap<usize, u32> = MixedMap::default();
         let mut score = 0.0;
         for &at in way {
             let (sass, line) = (&code.instructions[at], code.lines[at]);

@@ -4,7 +4,7 @@
 //! warps wait for one another. So a warp's trace is cut there, and for each stretch the way through
 //! the code is found that fits it best. Stretches repeat; each kind is looked for once.
 
-use std::collections::HashMap;
+use ptx_emu::mixed::MixedMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ptx_emu::trace::{CtaTrace, Deed, Event, Trace};
@@ -19,12 +19,12 @@ pub(crate) struct Scribe<'c> {
     code: &'c Code,
     flow: Flow,
     /// Instructions of the cubin by line of the PTX.
-    by_line: HashMap<u32, Vec<usize>>,
+    by_line: MixedMap<u32, Vec<usize>>,
     /// Branches back: uniform ones, and those of some threads.
     uniform: Vec<usize>,
     guarded: Vec<usize>,
     stretches: Vec<Stretch>,
-    known: HashMap<(Option<usize>, u64), usize>,
+    known: MixedMap<(Option<usize>, u64), usize>,
     /// Deeds told, and those among them for which no instruction was found.
     pub(crate) deeds: u64,
     pub(crate) homeless: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Part {
 
 impl<'c> Scribe<'c> {
     pub(crate) fn new(code: &'c Code) -> Self {
-        let mut by_line: HashMap<u32, Vec<usize>> = HashMap::new();
+        let mut by_line: MixedMap<u32, Vec<usize>> = MixedMap::default();
         for (at, &line) in code.lines.iter().enumerate() {
             by_line.entry(line).or_default().push(at);
         }
@@ -78,7 +78,7 @@ impl<'c> Scribe<'c> {
             guarded,
             by_line,
             stretches: Vec::new(),
-            known: HashMap::new(),
+            known: MixedMap::default(),
             deeds: 0,
             homeless: 0,
             told: 0,
@@ -224,7 +224,7 @@ impl<'c> Scribe<'c> {
         from: Option<usize>,
         next: Option<u32>,
     ) -> Stretch {
-        let mut executed = Lines::new();
+        let mut executed = Lines::default();
         for event in events {
             let range = match *event {
                 Event::Run { first, end } => first..end,

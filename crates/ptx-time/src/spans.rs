@@ -1,6 +1,6 @@
 //! What warps' time went to, piece by piece, in as much memory as it may take.
 
-use std::collections::HashMap;
+use ptx_emu::mixed::MixedMap;
 
 use crate::times::Span;
 
@@ -13,7 +13,7 @@ const MOST: usize = 1 << 20;
 pub(crate) struct Spans {
     kept: Vec<Span>,
     /// The latest of each warp.
-    latest: HashMap<(usize, usize), usize>,
+    latest: MixedMap<(usize, usize), usize>,
     most: usize,
     /// Cycles that a span lasts at least, if it has a neighbour to join.
     grain: f64,
@@ -23,7 +23,7 @@ impl Default for Spans {
     fn default() -> Self {
         Self {
             kept: Vec::new(),
-            latest: HashMap::new(),
+            latest: MixedMap::default(),
             most: MOST,
             grain: 0.0,
         }

@@ -146,10 +146,11 @@ impl Piece {
             PieceContents::Scratch => salt.scratch(at, &mut bytes),
             PieceContents::Noise => salt.noise(at, &mut bytes),
             PieceContents::Poison(element) => {
-                let word = poison_word(salt, element).to_le_bytes();
-                for (address, byte) in (at..).zip(&mut bytes) {
-                    *byte = word[address as usize % word.len()];
-                }
+                let mut word = poison_word(salt, element).to_le_bytes();
+                word.rotate_left((at % 8) as usize);
+                let (whole, last) = bytes.as_chunks_mut::<8>();
+                whole.fill(word);
+                last.copy_from_slice(&word[..last.len()]);
             }
             _ => {}
         }

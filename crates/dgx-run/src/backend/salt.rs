@@ -160,16 +160,23 @@ impl Salt {
     /// `byte` makes each byte from a random bit and its index modulo sixteen. One hash gives the
     /// bits for sixteen bytes, because there can be gigabytes.
     fn fill(self, from: u64, bytes: &mut [u8], byte: impl Fn(u8, u64) -> u8) {
-        let (mut address, mut rest) = (from, bytes);
-        while !rest.is_empty() {
-            let (bits, place) = (self.hash(address / 16), address % 16);
-            let count = (16 - place as usize).min(rest.len());
-            let (word, after) = rest.split_at_mut(count);
-            for (at, slot) in (place..).zip(word) {
-                *slot = byte((bits >> at & 1) as u8, at);
-            }
-            (address, rest) = (address + count as u64, after);
+        let sixteen = |nth: u64| -> [u8; 16] {
+            let bits = self.hash(nth);
+            std::array::from_fn(|at| byte((bits >> at & 1) as u8, at as u64))
+        };
+        let place = (from % 16) as usize;
+        let before = (16 - place) % 16;
+        let (first, rest) = bytes.split_at_mut(before.min(bytes.len()));
+        let count = first.len();
+        if count > 0 {
+            first.copy_from_slice(&sixteen(from / 16)[place..place + count]);
         }
+        let (whole, last) = rest.as_chunks_mut::<16>();
+        let next = from.div_ceil(16);
+        for (nth, to) in (next..).zip(&mut *whole) {
+            *to = sixteen(nth);
+        }
+        last.copy_from_slice(&sixteen(next + whole.len() as u64)[..last.len()]);
     }
 
     fn hash(self, what: u64) -> u64 {

@@ -33,31 +33,32 @@ pub(crate) fn input_fields(operator: &Operator) -> Vec<Field> {
     fields
 }
 
-/// Zones for all inputs of a shape, and their bytes.
-pub(super) fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>) {
+/// Zones for all inputs of a shape.
+pub(super) fn reserve_inputs(operator: &Operator, groups: &[Group]) -> Zones {
+    reserve(operator, &input_fields(operator), groups)
+}
+
+/// The bytes of all inputs, in the order of their zones.
+pub(super) fn input_bytes(operands: &Operands) -> Vec<Cow<'_, [u8]>> {
     let fields = input_fields(&operands.operator);
-    let mut zones = Zones::default();
-    let mut tensors = Vec::new();
-    for (index, group) in operands.groups.iter().enumerate() {
-        for field in &fields {
-            let bytes = field_of(field, group);
-            zones.add(
-                format!("{} of group {index}", field.name),
-                bytes.len() as u64,
-            );
-            tensors.push(bytes);
-        }
+    let mut bytes = Vec::new();
+    for group in &operands.groups {
+        bytes.extend(fields.iter().map(|field| field_of(field, group)));
     }
-    (zones, tensors)
+    bytes
 }
 
 /// Zones for the outputs of every group, in the shape's order.
 pub(super) fn reserve_outputs(operator: &Operator, groups: &[Group]) -> Zones {
     let mut fields = operator.fields();
     fields.retain(|field| field.form == PointedPart::Output);
+    reserve(operator, &fields, groups)
+}
+
+fn reserve(operator: &Operator, fields: &[Field], groups: &[Group]) -> Zones {
     let mut zones = Zones::default();
     for (index, group) in groups.iter().enumerate() {
-        for field in &fields {
+        for field in fields {
             let bytes = operator.field_bytes(field, group).unwrap_or(0);
             zones.add(format!("{} of group {index}", field.name), bytes);
         }
@@ -350,7 +351,8 @@ mod tests {
             ..OperatorCall::default()
         };
         let image = Image::default();
-        let (inputs, tensors) = reserve_inputs(&operands);
+        let inputs = reserve_inputs(default_operator(), &shape.groups);
+        let tensors = input_bytes(&operands);
         let outputs = reserve_outputs(default_operator(), &shape.groups);
         let private = PrivateZones::reserve(default_operator(), &call);
         let bases = Bases {

@@ -71,10 +71,12 @@ impl Doubles {
     }
 
     fn words(&self, block: &Block) -> [i32; WORDS] {
-        std::array::from_fn(|word| {
-            let [low, high] = [0, 1].map(|i| self.0[usize::from(block[2 * word + i])]);
-            i32::from_le_bytes([low[0], low[1], high[0], high[1]])
-        })
+        let mut words = [0; WORDS];
+        for (word, [low, high]) in words.iter_mut().zip(block.as_chunks::<2>().0) {
+            let [low, high] = [self.0[usize::from(*low)], self.0[usize::from(*high)]];
+            *word = i32::from_le_bytes([low[0], low[1], high[0], high[1]]);
+        }
+        words
     }
 }
 
@@ -143,9 +145,12 @@ impl Left {
             .collect();
         out.par_chunks_mut(n).enumerate().for_each(|(row, out)| {
             for (first, strip) in &strips {
-                let width = (columns.end - first).min(COLUMNS);
-                let from = &strip[row * COLUMNS..][..width];
-                out[*first..][..width].copy_from_slice(from);
+                let from = &strip.as_chunks::<COLUMNS>().0[row];
+                let out = &mut out[*first..columns.end];
+                match out.first_chunk_mut() {
+                    Some(whole) => *whole = *from,
+                    None => out.copy_from_slice(&from[..out.len()]),
+                }
             }
         });
     }
@@ -166,7 +171,15 @@ impl Left {
                 let columns = |line: *const i32| unsafe {
                     _mm512_load_si512(line.add(16 * half).cast::<__m512i>())
                 };
-                let b = [0, 1, 2, 3].map(|word| columns(panel.words[word].as_ptr()));
+                // Functions of the library, such as `map`, are compiled without the instructions,
+                // and would pass vectors through memory.
+                let [w0, w1, w2, w3] = &panel.words;
+                let b = [
+                    columns(w0.as_ptr()),
+                    columns(w1.as_ptr()),
+                    columns(w2.as_ptr()),
+                    columns(w3.as_ptr()),
+                ];
                 let scale = _mm512_castsi512_ps(columns(panel.scales.as_ptr().cast()));
                 for row in 0..ROWS {
                     let a = &words[row][block];

@@ -238,19 +238,27 @@ impl Origins {
 
 /// An input as changed for a call.
 pub(crate) fn moved(tensor: &Tensor, axes: &[Axis], shuffle: Shuffle, group: usize) -> Tensor {
-    let mut moved = tensor.clone();
     if axes.iter().all(Axis::is_still) {
-        return moved;
+        return tensor.clone();
     }
     let bits = tensor.element.bits() as usize;
-    let elements = Rows::new(axes, shuffle, group, bits);
-    elements.fill(&tensor.elements, &mut moved.elements);
-    if let Some(scale) = tensor.element.scale() {
-        let axes = of_scales(axes, scale.block as u32);
-        let scales = Rows::new(&axes, shuffle, group, 8);
-        scales.fill(&tensor.scales, &mut moved.scales);
+    let origins = Origins::new(axes, shuffle, group);
+    let elements = Rows::new(axes, origins, bits).moved(&tensor.elements);
+    let scales = match tensor.element.scale() {
+        Some(scale) => {
+            let axes = of_scales(axes, scale.block as u32);
+            let origins = Origins::new(&axes, shuffle, group);
+            Rows::new(&axes, origins, 8).moved(&tensor.scales)
+        }
+        None => tensor.scales.clone(),
+    };
+    Tensor {
+        name: tensor.name.clone(),
+        extents: tensor.extents.clone(),
+        elements,
+        scales,
+        ..*tensor
     }
-    moved
 }
 
 /// Packed rows of a tensor, and their sources.
@@ -258,33 +266,49 @@ struct Rows {
     origins: Origins,
     bits: usize,
     row_bytes: usize,
-    /// Bytes that stay together, and share their sign; `None` if single elements have signs.
-    piece: Option<usize>,
+    pieces: Option<Pieces>,
+}
+
+/// Bytes of a row that stay together, and share their sign.
+struct Pieces {
+    length: usize,
+    /// The first byte of each one's source.
+    sources: Vec<usize>,
 }
 
 impl Rows {
-    fn new(axes: &[Axis], shuffle: Shuffle, group: usize, bits: usize) -> Self {
+    fn new(axes: &[Axis], origins: Origins, bits: usize) -> Self {
         let last = axes.last().expect("an axis");
         let row_bytes = (last.extent as usize * bits).div_ceil(8);
-        let piece = match last.count {
+        let length = match last.count {
             0 => row_bytes,
             _ => last.unit as usize * bits / 8,
         };
+        // Single elements may have signs.
+        let pieces = (last.signs == 0).then(|| {
+            let columns = origins.columns.iter();
+            let firsts = columns.step_by((length * 8 / bits).max(1));
+            Pieces {
+                length: length.max(1),
+                sources: firsts.map(|(from, _)| from * bits / 8).collect(),
+            }
+        });
         Self {
-            origins: Origins::new(axes, shuffle, group),
+            origins,
             bits,
             row_bytes,
-            piece: (last.signs == 0).then_some(piece),
+            pieces,
         }
     }
 
-    fn fill(&self, from: &[u8], to: &mut [u8]) {
-        let rows = to.par_chunks_mut(self.row_bytes.max(1));
+    fn moved(&self, from: &[u8]) -> Vec<u8> {
+        let mut moved = vec![0; from.len()];
+        let rows = moved.par_chunks_mut(self.row_bytes.max(1));
         rows.zip(&self.origins.rows)
             .for_each(|(to, (row, negative))| {
                 let row = &from[row * self.row_bytes..][..self.row_bytes];
-                match (self.piece, self.bits) {
-                    (Some(piece), _) => self.move_pieces(row, to, piece),
+                match (&self.pieces, self.bits) {
+                    (Some(pieces), _) => pieces.copy(row, to),
                     (None, 4) => self.move_nibbles(row, to),
                     (None, bits) => self.move_words(row, to, bits / 8),
                 }
@@ -292,17 +316,7 @@ impl Rows {
                     self.negate(to);
                 }
             });
-    }
-
-    fn move_pieces(&self, row: &[u8], to: &mut [u8], piece: usize) {
-        let columns = &self.origins.columns;
-        let per_piece = (piece * 8 / self.bits).max(1);
-        for (to, column) in to
-            .chunks_mut(piece.max(1))
-            .zip(columns.iter().step_by(per_piece))
-        {
-            to.copy_from_slice(&row[column.0 * self.bits / 8..][..to.len()]);
-        }
+        moved
     }
 
     /// Elements of whole bytes. The sign is the highest bit.
@@ -325,9 +339,41 @@ impl Rows {
     fn negate(&self, row: &mut [u8]) {
         match self.bits {
             4 => row.iter_mut().for_each(|byte| *byte ^= 0x88),
+            8 => row.iter_mut().for_each(|byte| *byte ^= 0x80),
             bits => row
                 .chunks_exact_mut(bits / 8)
                 .for_each(|word| word[bits / 8 - 1] ^= 0x80),
+        }
+    }
+}
+
+impl Pieces {
+    /// A copy of a length that is not known to the compiler is a call, which takes longer than
+    /// moving a few bytes.
+    fn copy(&self, row: &[u8], to: &mut [u8]) {
+        match self.length {
+            1 => self.copy_known::<1>(row, to),
+            2 => self.copy_known::<2>(row, to),
+            4 => self.copy_known::<4>(row, to),
+            8 => self.copy_known::<8>(row, to),
+            16 => self.copy_known::<16>(row, to),
+            32 => self.copy_known::<32>(row, to),
+            length => {
+                for (to, from) in to.chunks_mut(length).zip(&self.sources) {
+                    to.copy_from_slice(&row[*from..][..to.len()]);
+                }
+            }
+        }
+    }
+
+    fn copy_known<const LENGTH: usize>(&self, row: &[u8], to: &mut [u8]) {
+        let (pieces, rest) = to.as_chunks_mut::<LENGTH>();
+        let last = pieces.len();
+        for (to, from) in pieces.iter_mut().zip(&self.sources) {
+            *to = *row[*from..].first_chunk().expect("a whole piece");
+        }
+        if let Some(from) = self.sources.get(last) {
+            rest.copy_from_slice(&row[*from..][..rest.len()]);
         }
     }
 }
@@ -340,11 +386,9 @@ pub(crate) fn moved_back(
     group: usize,
 ) -> OutputValues {
     let bits = output.element.bits() as usize;
-    let mut rows = Rows::new(axes, shuffle, group, bits);
-    rows.origins = rows.origins.inverted();
-    let mut bytes = vec![0; output.bytes().len()];
-    rows.fill(output.bytes(), &mut bytes);
-    output.with_bytes(bytes)
+    let origins = Origins::new(axes, shuffle, group).inverted();
+    let rows = Rows::new(axes, origins, bits);
+    output.with_bytes(rows.moved(output.bytes()))
 }
 
 /// The expected elements of an output of a call.
@@ -362,11 +406,8 @@ where
     rows.for_each(|(to, (row, negative))| {
         let row = &values[row * width..][..width];
         for (to, (from, own)) in to.iter_mut().zip(&origins.columns) {
-            *to = if negative != own {
-                -row[*from]
-            } else {
-                row[*from]
-            };
+            let value = row[*from];
+            *to = if negative != own { -value } else { value };
         }
     });
     to

@@ -76,16 +76,22 @@ impl Tensor {
 }
 
 fn blocked_scales(scales: &[u8], rows: usize, width: usize) -> Vec<u8> {
-    let [atom_rows, atom_scales, atom_bytes] =
-        [ATOM_ROWS, ATOM_SCALES, ATOM_BYTES].map(|extent| extent as usize);
-    let across = width.div_ceil(atom_scales);
+    const FOUR: usize = ATOM_SCALES as usize;
+    let [atom_rows, atom_bytes] = [ATOM_ROWS, ATOM_BYTES].map(|extent| extent as usize);
+    let across = width.div_ceil(FOUR);
     let mut blocked = vec![0; rows.div_ceil(atom_rows) * across * atom_bytes];
     for (row, row_scales) in scales.chunks_exact(width.max(1)).take(rows).enumerate() {
         let (row_block, r) = (row / atom_rows, row % atom_rows);
         let within = (r % 32) * 16 + (r / 32) * 4;
-        for (place, four) in row_scales.chunks(atom_scales).enumerate() {
-            let at = (row_block * across + place) * atom_bytes + within;
-            blocked[at..at + four.len()].copy_from_slice(four);
+        let start = row_block * across * atom_bytes + within;
+        let (fours, rest) = row_scales.as_chunks::<FOUR>();
+        // Four at a time as one word: a copy of any length is a call.
+        let mut places = blocked[start..].chunks_mut(atom_bytes);
+        for (four, place) in fours.iter().zip(&mut places) {
+            place[..FOUR].copy_from_slice(four);
+        }
+        if let Some(place) = places.next().filter(|_| !rest.is_empty()) {
+            place[..rest.len()].copy_from_slice(rest);
         }
     }
     blocked

@@ -241,6 +241,22 @@ pub enum Judgement {
     Wrong(Box<Mismatch>),
 }
 
+/// The operands of an oracle, which only an output that is not plainly right is compared with.
+pub trait PosedOperands {
+    fn operator(&self) -> &Operator;
+    fn operands(&self) -> &Operands;
+}
+
+impl PosedOperands for Operands {
+    fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    fn operands(&self) -> &Operands {
+        self
+    }
+}
+
 /// Compares outputs (of each group, in the shape's order) with the oracle; `operands` are those of
 /// the oracle, and show what a wrong element was computed from.
 ///
@@ -248,7 +264,7 @@ pub enum Judgement {
 /// If their sizes differ from the oracle's.
 pub fn judge(
     outputs: &[OutputValues],
-    operands: &Operands,
+    operands: &dyn PosedOperands,
     oracle: &Oracle,
     tolerance: Tolerance,
 ) -> Judgement {
@@ -257,9 +273,20 @@ pub fn judge(
         oracle.groups.len(),
         "every output of each group"
     );
-    let mut evidence = Evidence::new(outputs, operands, oracle, tolerance);
+    let tolerances = tolerances(operands.operator(), oracle, tolerance);
+    let surveyed = survey_all(outputs, oracle, &tolerances);
+    if let Some(worst) = surveyed.plainly_right() {
+        return Judgement::Right { worst };
+    }
+    let operands = operands.operands();
+    let mut evidence = Evidence {
+        outputs,
+        operands,
+        oracle,
+        tolerances,
+    };
     let defined;
-    let mut compared = evidence.compare();
+    let mut compared = evidence.settle(surveyed);
     if compared.is_err() && !evidence.is_as_defined() {
         defined = Oracle::compute(operands);
         evidence = Evidence::new(outputs, operands, &defined, tolerance);
@@ -301,18 +328,41 @@ impl ComparedElements {
             doubtful: self.doubtful + other.doubtful,
         }
     }
+
+    /// The largest error over its tolerance, if no element needs a closer look.
+    fn plainly_right(self) -> Option<f64> {
+        (self.wrong == 0 && self.doubtful == 0).then_some(self.worst)
+    }
+}
+
+/// What each output of an oracle may differ by. `tolerance` is the round's.
+fn tolerances(operator: &Operator, oracle: &Oracle, tolerance: Tolerance) -> Vec<Allowed> {
+    let answers = oracle.groups.iter().zip(operator.outputs.iter().cycle());
+    let tolerances = answers.map(|(answer, output)| {
+        let round = tolerance.of_round(operator, output);
+        Allowed::of(output, answer).with(round)
+    });
+    tolerances.collect()
+}
+
+fn survey_all(
+    outputs: &[OutputValues],
+    oracle: &Oracle,
+    tolerances: &[Allowed],
+) -> ComparedElements {
+    let groups = outputs.iter().zip(&oracle.groups).zip(tolerances);
+    let surveys = groups.map(|((output, answer), allowed)| survey(output, answer, allowed));
+    surveys.fold(ComparedElements::default(), ComparedElements::with)
 }
 
 fn survey(output: &OutputValues, answer: &GroupOracle, allowed: &Allowed) -> ComparedElements {
     assert_eq!(output.len(), answer.len(), "every element of a group");
     let gated = answer.is_gated();
-    output
-        .all()
-        .enumerate()
-        .with_min_len(4096)
-        .map(|(i, found)| {
-            let expected = answer.c(i);
-            let tolerance = allowed.at(i / answer.columns);
+    let columns = answer.columns;
+    let of_row = |row: usize| {
+        let tolerance = allowed.at(row);
+        let element = |i: usize| {
+            let (found, expected) = (output.at(i), answer.c(i));
             let worst = tolerance.error(found, expected);
             // Counted by acceptance, so that no incomparable element is missed.
             let accepted = worst <= 1.0;
@@ -324,7 +374,14 @@ fn survey(output: &OutputValues, answer: &GroupOracle, allowed: &Allowed) -> Com
                     false => small::is_zeroed(found, expected, tolerance),
                 }),
             }
-        })
+        };
+        let elements = (row * columns..(row + 1) * columns).map(element);
+        elements.fold(ComparedElements::default(), ComparedElements::with)
+    };
+    (0..answer.rows)
+        .into_par_iter()
+        .with_min_len((4096 / columns.max(1)).max(1))
+        .map(of_row)
         .reduce(ComparedElements::default, ComparedElements::with)
 }
 
@@ -346,31 +403,26 @@ impl<'a> Evidence<'a> {
         oracle: &'a Oracle,
         tolerance: Tolerance,
     ) -> Self {
-        let operator = &operands.operator;
-        let answers = oracle.groups.iter().zip(operator.outputs.iter().cycle());
-        let tolerances = answers.map(|(answer, output)| {
-            let round = tolerance.of_round(operator, output);
-            Allowed::of(output, answer).with(round)
-        });
         Self {
             outputs,
             operands,
             oracle,
-            tolerances: tolerances.collect(),
+            tolerances: tolerances(&operands.operator, oracle, tolerance),
         }
     }
 
     /// The largest error over its tolerance: `Ok` if all elements are right.
     fn compare(&self) -> Result<f64, f64> {
-        let groups = self.outputs.iter().zip(&self.oracle.groups);
+        self.settle(survey_all(self.outputs, self.oracle, &self.tolerances))
+    }
+
+    /// The same, once every element was compared.
+    fn settle(&self, surveyed: ComparedElements) -> Result<f64, f64> {
         let ComparedElements {
             worst,
             wrong,
             doubtful,
-        } = groups
-            .zip(&self.tolerances)
-            .map(|((output, answer), allowed)| survey(output, answer, allowed))
-            .fold(ComparedElements::default(), ComparedElements::with);
+        } = surveyed;
         let within_allowed_count = match wrong {
             0 => Some(worst),
             _ => self.within_allowed_count(wrong),

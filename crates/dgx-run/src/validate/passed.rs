@@ -1,5 +1,5 @@
-use super::{Element, Judgement, Tolerance, judge};
-use crate::operator::{Operands, Oracle, OutputValues};
+use super::{Element, Judgement, PosedOperands, Tolerance, judge};
+use crate::operator::{Oracle, OutputValues};
 use dgx_core::domain::ContenderId;
 
 /// The subject of a verdict: one image of one contender on one shape.
@@ -110,7 +110,7 @@ pub struct Wrong {
 /// its tolerance if it is right.
 pub(crate) fn examine(
     exhibit: CallEffects<'_>,
-    operands: &Operands,
+    operands: &dyn PosedOperands,
     oracle: &Oracle,
     tolerance: Tolerance,
 ) -> Result<f64, Wrong> {
@@ -150,7 +150,7 @@ pub(crate) fn examine(
 pub fn prove(
     subject: ProofSubject,
     exhibit: CallEffects<'_>,
-    operands: &Operands,
+    operands: &dyn PosedOperands,
     oracle: &Oracle,
     tolerance: Tolerance,
 ) -> Result<Passed, Wrong> {
@@ -162,6 +162,7 @@ mod tests {
     use half::f16;
 
     use super::*;
+    use crate::operator::Operands;
     use dgx_core::domain::Distribution;
     use dgx_core::domain::Shape;
     use dgx_core::operator::{ElementType, default_operator};

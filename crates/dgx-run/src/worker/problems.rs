@@ -1,3 +1,4 @@
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
@@ -5,10 +6,11 @@ use std::rc::Rc;
 use super::trace::trace;
 use crate::backend::{Backend, Salt};
 use crate::operator::{
-    ANSWERS, Operands, Oracle, OracleCache, OutputValues, ProblemKey, is_gated, unshuffled,
+    ANSWERS, Operands, Oracle, OracleCache, OutputValues, ProblemKey, Shuffle, is_gated, unshuffled,
 };
-use crate::validate::{CallEffects, Tolerance, accepts};
+use crate::validate::{CallEffects, PosedOperands, Tolerance, accepts};
 use dgx_core::domain::Shape;
+use dgx_core::operator::Operator;
 
 /// Operands and the expected result.
 pub(super) struct Problem {
@@ -21,16 +23,17 @@ pub(super) struct Problem {
 impl Problem {
     /// Calls `judge` with the effects of a call, and with the operands and the expected result to
     /// compare. If it is right, the data need not be shuffled again: the output is changed back,
-    /// which is far less work.
+    /// which is far less work, or only the expected result is shuffled.
     pub(super) fn judged<T>(
         &self,
         exhibit: CallEffects<'_>,
         salt: Salt,
         tolerance: Tolerance,
-        judge: impl FnOnce(CallEffects<'_>, &Operands, &Oracle) -> T,
+        judge: impl FnOnce(CallEffects<'_>, &dyn PosedOperands, &Oracle) -> T,
     ) -> T {
         let (operator, groups) = (&self.operands.operator, &self.shape.groups);
-        let before = unshuffled(exhibit.outputs, salt.shuffle(), operator, groups);
+        let shuffle = salt.shuffle();
+        let before = unshuffled(exhibit.outputs, shuffle, operator, groups);
         let are_right =
             |outputs: &&[OutputValues]| accepts(outputs, &self.operands, &self.oracle, tolerance);
         match before.as_deref().filter(are_right) {
@@ -40,20 +43,33 @@ impl Problem {
                 &self.oracle,
             ),
             None => {
-                let (operands, oracle) = self.shuffled_problem(salt);
+                let operands = ShuffledOperands {
+                    operands: &self.operands,
+                    shuffle,
+                    shuffled: OnceCell::new(),
+                };
+                let oracle = self.oracle.shuffled(shuffle, operator, groups);
                 judge(exhibit, &operands, &oracle)
             }
         }
     }
+}
 
-    /// The operands of one call, and their expected result.
-    fn shuffled_problem(&self, salt: Salt) -> (Operands, Oracle) {
-        let shuffle = salt.shuffle();
-        (
-            self.operands.shuffled(shuffle),
-            self.oracle
-                .shuffled(shuffle, &self.operands.operator, &self.shape.groups),
-        )
+/// The operands of one call, shuffled when they are needed.
+struct ShuffledOperands<'a> {
+    operands: &'a Operands,
+    shuffle: Shuffle,
+    shuffled: OnceCell<Operands>,
+}
+
+impl PosedOperands for ShuffledOperands<'_> {
+    fn operator(&self) -> &Operator {
+        &self.operands.operator
+    }
+
+    fn operands(&self) -> &Operands {
+        let shuffled = || self.operands.shuffled(self.shuffle);
+        self.shuffled.get_or_init(shuffled)
     }
 }
 

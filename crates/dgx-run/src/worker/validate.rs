@@ -7,13 +7,14 @@ use super::calls::{CallPurpose, ScheduledCall, calls};
 use super::kept_call::{KeptCall, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{CellJob, Judged, Reply};
+use super::trace::trace;
 use crate::backend::{
     Backend, CallInput, Emulation, Loaded, Modelled, Observation, RunFailure, Salt,
 };
-use crate::operator::{Operands, ProblemKey, Recipe};
+use crate::operator::{Operands, Oracle, ProblemKey, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, HazardWatch, Status, Verdict};
 
-use crate::validate::{CallEffects, Element, Tolerance, Wrong, examine};
+use crate::validate::{CallEffects, Element, PosedOperands, Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
 
 /// An emulated call that takes longer makes its cell an expensive one.
@@ -182,29 +183,36 @@ impl ValidationCall<'_> {
     /// Makes the call only for its counters: they repeat from run to run only with the schedule of
     /// the timed call.
     fn count(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
-        send(&Reply::Running);
-        let ran = loaded.call(&self.data(HazardWatch::Off, self.job.time_limit));
-        send(&Reply::Ran);
-        match ran {
+        let data = self.data(HazardWatch::Off, self.job.time_limit);
+        match self.call(loaded, &data, send) {
             Ok(observation) => state.verdict.counters = observation.counters,
             // The verdict is already known.
             Err(failure) => state.fatal |= failure.fatal,
         }
     }
 
+    /// Every call of a validation; `cargo bench --bench default_job` counts the lines.
+    fn call(
+        &self,
+        loaded: &mut dyn Loaded,
+        data: &CallInput<'_>,
+        send: &mut dyn FnMut(&Reply),
+    ) -> Result<Observation, RunFailure> {
+        let job = self.job;
+        trace(|| format!("call {} on {}", job.code.contender, job.shape.name));
+        send(&Reply::Running);
+        let ran = loaded.call(data);
+        send(&Reply::Ran);
+        ran
+    }
+
     fn make(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
         let job = self.job;
-        let call = |loaded: &mut dyn Loaded, data: CallInput<'_>, send: &mut dyn FnMut(&Reply)| {
-            send(&Reply::Running);
-            let ran = loaded.call(&data);
-            send(&Reply::Ran);
-            ran
-        };
         let watch = match self.planned.purpose {
             CallPurpose::Hazards => state.watch,
             CallPurpose::Time | CallPurpose::Result => HazardWatch::Off,
         };
-        let ran = call(loaded, self.data(watch, job.time_limit), send);
+        let ran = self.call(loaded, &self.data(watch, job.time_limit), send);
         let (said, returned) = match &ran {
             Ok(observation) => (observation.printed.clone(), true),
             Err(failure) => (failure.printed.to_string(), false),
@@ -234,7 +242,7 @@ impl ValidationCall<'_> {
         if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
             // Repeated, to find the cause.
             let limit = job.time_limit.min(PATIENCE);
-            state.add_hazards(match call(loaded, self.data(closer, limit), send) {
+            state.add_hazards(match self.call(loaded, &self.data(closer, limit), send) {
                 Ok(observation) => observation.hazards,
                 Err(failure) => failure.hazards,
             });
@@ -370,7 +378,7 @@ impl Judging {
         };
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
         let tolerance = call.tolerance();
-        let judge = |exhibit: CallEffects<'_>, operands: &_, oracle: &_| {
+        let judge = |exhibit: CallEffects<'_>, operands: &dyn PosedOperands, oracle: &Oracle| {
             examine(exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();

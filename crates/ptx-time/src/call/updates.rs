@@ -1,7 +1,6 @@
 //! Which words of global memory many SMs update atomically.
 
-use std::collections::{HashMap, HashSet};
-
+use ptx_emu::mixed::{MixedMap, MixedSet};
 use ptx_emu::trace::{Deed, Event, Trace};
 
 use crate::sm::first_sector;
@@ -9,9 +8,9 @@ use crate::sm::first_sector;
 /// How many of so many groups of SMs update each sector, told from the clusters that were traced. One
 /// that only one cluster updates is left out, unless no other was traced: then nobody knows, and all
 /// are taken to.
-pub(super) fn updaters(trace: &Trace, groups: u64) -> HashMap<(u32, u64), f64> {
-    let mut by_sector: HashMap<(u32, u64), HashSet<u64>> = HashMap::new();
-    let mut clusters = HashSet::new();
+pub(super) fn updaters(trace: &Trace, groups: u64) -> MixedMap<(u32, u64), f64> {
+    let mut by_sector: MixedMap<(u32, u64), MixedSet<u64>> = MixedMap::default();
+    let mut clusters = MixedSet::default();
     for cta in &trace.ctas {
         clusters.insert(cta.cluster);
         for event in cta.warps.iter().flatten() {

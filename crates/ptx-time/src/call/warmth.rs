@@ -1,7 +1,6 @@
 //! What a call reads, finds in L2, and leaves there.
 
-use std::collections::{HashMap, HashSet};
-
+use ptx_emu::mixed::{MixedMap, MixedSet};
 use ptx_emu::trace::{Deed, Direction, Event, GlobalBytes, Trace};
 
 use super::Launched;
@@ -19,9 +18,9 @@ pub(super) struct Warmth<'c> {
     /// Everything is there.
     pub(super) all: bool,
     /// Pages of regions, each with the last launch that used it.
-    pub(super) pages: HashMap<(u32, u64), usize>,
+    pub(super) pages: MixedMap<(u32, u64), usize>,
     /// Regions that were written, each with the last launch that used it.
-    written: HashMap<u32, usize>,
+    written: MixedMap<u32, usize>,
     /// Bytes that each launch has used.
     used: Vec<f64>,
     /// Code that was run.
@@ -167,10 +166,10 @@ fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), bool)) {
 fn asked_of_memory(trace: &Trace, code: &Code) -> Vec<f64> {
     let lines = (code.instructions.iter().zip(&code.lines))
         .filter(|(sass, _)| sass.kind == Kind::Global && sass.by_blocks);
-    let lines: HashSet<u32> = lines.map(|(_, &line)| line).collect();
+    let lines: MixedSet<u32> = lines.map(|(_, &line)| line).collect();
     let mut asked = vec![0.0; trace.regions.len()];
     for cta in &trace.ctas {
-        let mut known: HashSet<(u32, u64)> = HashSet::new();
+        let mut known: MixedSet<(u32, u64)> = MixedSet::default();
         for event in cta.warps.iter().flatten() {
             let Event::Did { at: place, deed } = event else {
                 continue;
@@ -198,9 +197,9 @@ fn asked_of_memory(trace: &Trace, code: &Code) -> Vec<f64> {
 }
 
 /// The first sectors of accesses, by their regions, that threads of more than one traced cluster make.
-pub(super) fn shared_sectors(trace: &Trace) -> HashSet<(u32, u64)> {
-    let mut readers: HashMap<(u32, u64), u64> = HashMap::new();
-    let mut shared = HashSet::new();
+pub(super) fn shared_sectors(trace: &Trace) -> MixedSet<(u32, u64)> {
+    let mut readers: MixedMap<(u32, u64), u64> = MixedMap::default();
+    let mut shared = MixedSet::default();
     for cta in &trace.ctas {
         for event in cta.warps.iter().flatten() {
             let Event::Did { deed, .. } = event else {

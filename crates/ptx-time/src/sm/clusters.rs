@@ -1,6 +1,8 @@
 //! Clusters begin where there is room, and end with their last warp.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use ptx_emu::mixed::MixedMap;
 
 use super::way::Way;
 use super::{CYCLE, ClusterState, Cta, Item, PARTITIONS, Sim, Ticks, Warp, ticks};
@@ -89,7 +91,7 @@ impl Sim<'_> {
                     start: start as f64 / CYCLE,
                     ..CtaTimes::default()
                 },
-                barriers: HashMap::new(),
+                barriers: MixedMap::default(),
             });
             self.running += 1;
         }

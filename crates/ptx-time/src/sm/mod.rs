@@ -13,8 +13,9 @@ mod updates;
 mod way;
 mod work;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use ptx_emu::mixed::MixedMap;
 use ptx_emu::trace::{BarrierAt, Event, GlobalBytes};
 
 use self::barriers::{Gate, Mbarrier};
@@ -129,14 +130,14 @@ struct Sm {
     started: usize,
     /// When what this SM has asked memory for is all there, by its region and first byte and the turn
     /// of the CTA.
-    seen: HashMap<(u32, u64, u32), Ticks>,
+    seen: MixedMap<(u32, u64, u32), Ticks>,
     /// When tensor maps are known, by their places.
-    maps: HashMap<u64, Ticks>,
+    maps: MixedMap<u64, Ticks>,
     /// When sectors of regions are there that its threads have asked for; with the turn of the CTA,
     /// unless others read them too.
-    sectors: HashMap<(u32, u64, u32), Ticks>,
+    sectors: MixedMap<(u32, u64, u32), Ticks>,
     /// When lines of constants are there.
-    constants: HashMap<u32, Ticks>,
+    constants: MixedMap<u32, Ticks>,
     /// When each piece of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,
 }
@@ -218,12 +219,12 @@ struct Cta {
     /// When a warp of it let the next launch begin.
     allowed: Option<Ticks>,
     times: CtaTimes,
-    barriers: HashMap<u32, Gate>,
+    barriers: MixedMap<u32, Gate>,
 }
 
 #[derive(Debug, Default)]
 struct ClusterState {
-    mbarriers: HashMap<BarrierAt, Mbarrier>,
+    mbarriers: MixedMap<BarrierAt, Mbarrier>,
     gate: Gate,
     /// How often the cluster's barrier has opened, and when it did last.
     phase: u64,
@@ -236,9 +237,9 @@ pub(crate) struct Sim<'w> {
     machine: &'w Machine,
     work: &'w Work<'w>,
     scribe: Scribe<'w>,
-    scripts: HashMap<usize, Vec<Vec<Part>>>,
+    scripts: MixedMap<usize, Vec<Vec<Part>>>,
     /// How many CTAs have been told by each trace so far.
-    turns: HashMap<usize, u32>,
+    turns: MixedMap<usize, u32>,
     queue: Queue,
     sms: Vec<Sm>,
     warps: Vec<Warp<'w>>,
@@ -246,7 +247,7 @@ pub(crate) struct Sim<'w> {
     clusters: Vec<ClusterState>,
     /// Sectors of regions that are updated atomically; with the turn of the CTA where no other SM
     /// updates them.
-    updated: HashMap<(u32, u64, u32), Sector>,
+    updated: MixedMap<(u32, u64, u32), Sector>,
     /// Who waits for columns of tensor memory, first come first.
     asks: Vec<Ask>,
     next_cluster: usize,
@@ -273,14 +274,14 @@ impl<'w> Sim<'w> {
             machine,
             work,
             scribe: Scribe::new(work.code),
-            scripts: HashMap::new(),
-            turns: HashMap::new(),
+            scripts: MixedMap::default(),
+            turns: MixedMap::default(),
             queue: Queue::default(),
             sms: (0..ranks).map(|_| Sm::default()).collect(),
             warps: Vec::new(),
             ctas: Vec::new(),
             clusters: Vec::new(),
-            updated: HashMap::new(),
+            updated: MixedMap::default(),
             asks: Vec::new(),
             next_cluster: 0,
             running: 0,

@@ -1,7 +1,6 @@
 //! What the SMs are given to do, and what all others leave them of L2 and memory.
 
-use std::collections::{HashMap, HashSet};
-
+use ptx_emu::mixed::{MixedMap, MixedSet};
 use ptx_emu::trace::{GlobalBytes, Trace};
 
 use crate::cubin::Code;
@@ -38,15 +37,15 @@ pub(crate) struct Work<'w> {
     /// For each region the part of what is read that no other SM reads.
     pub(crate) alone: Vec<f64>,
     /// Accesses, by their first sectors, that more than one of the traced clusters makes.
-    pub(crate) shared: HashSet<(u32, u64)>,
+    pub(crate) shared: MixedSet<(u32, u64)>,
     /// For sectors that are updated atomically, by their regions: how many times what is replayed
     /// all SMs do together. One that is not here is updated by one SM alone.
-    pub(crate) updaters: HashMap<(u32, u64), f64>,
+    pub(crate) updaters: MixedMap<(u32, u64), f64>,
     /// Whether tensor maps, parameters and the code that is not near come from memory.
     pub(crate) cold_maps: bool,
     /// Pages of regions that launches before have used, with the last of them, and the bits of an
     /// address within one.
-    pub(crate) warm: &'w HashMap<(u32, u64), usize>,
+    pub(crate) warm: &'w MixedMap<(u32, u64), usize>,
     /// The part of what each launch before has used that is still in L2.
     pub(crate) kept: Vec<f64>,
     pub(crate) page: u32,

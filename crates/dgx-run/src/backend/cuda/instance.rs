@@ -29,10 +29,11 @@ pub(super) struct Instance {
 impl Instance {
     /// Room for operands like these.
     pub(super) fn new(operands: &Operands) -> Result<Self> {
-        let (zones, _) = tables::reserve_inputs(operands);
+        let groups = operands.groups();
+        let zones = tables::reserve_inputs(&operands.operator, &groups);
         Ok(Self {
             operator: Arc::clone(&operands.operator),
-            groups: operands.groups(),
+            groups,
             inputs: Arena::new(zones)?,
         })
     }
@@ -123,7 +124,8 @@ impl ExpectedOutput {
 
 impl DataSet {
     pub(super) fn upload(key: &str, operands: &Operands, stream: &Stream) -> Result<Self> {
-        let (zones, tensors) = tables::reserve_inputs(operands);
+        let zones = tables::reserve_inputs(&operands.operator, &operands.groups());
+        let tensors = tables::input_bytes(operands);
         let pristine = DeviceMemory::new(zones.bytes())?;
         for (zone, bytes) in zones.all().iter().zip(&tensors) {
             stream.upload(pristine.address + zone.offset, bytes)?;

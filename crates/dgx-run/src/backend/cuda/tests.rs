@@ -70,7 +70,8 @@ impl LaidMemory {
             groups,
         };
         let operands = Operands::draw(operator, &shape, Distribution::Full, 3);
-        let (zones, tensors) = tables::reserve_inputs(&operands);
+        let zones = tables::reserve_inputs(operator, &shape.groups);
+        let tensors = tables::input_bytes(&operands);
         let base = memory.alloc(zones.bytes()).unwrap();
         let mut pieces = pieces::inputs(&zones, base.0, operator, &shape.groups);
         let begun = pieces.iter().find_map(|piece| match piece.what {
@@ -210,7 +211,7 @@ fn lays_as_the_host_does(mut laid: LaidMemory) {
     for salt in [SALT, Salt(7).with(Poison::Nan)].into_iter().chain(poisons) {
         laid.lay(salt);
         let operands = laid.operands.shuffled(salt.shuffle());
-        let (_, tensors) = tables::reserve_inputs(&operands);
+        let tensors = tables::input_bytes(&operands);
         for piece in &laid.pieces {
             let source: &[u8] = match piece.what.source() {
                 Some(PieceSource::Input(zone)) => &tensors[zone],

@@ -80,7 +80,7 @@ impl EmuCell<'_> {
             return all;
         };
         let operands = shuffled_operands(data);
-        let (_, tensors) = tables::reserve_inputs(&operands);
+        let tensors = tables::input_bytes(&operands);
         if place.lay(data, &tensors).is_err() {
             return all;
         }

@@ -61,7 +61,7 @@ impl CallLayout {
     ) -> Result<Self, RunFailure> {
         let operator = &operands.operator;
         let groups = operands.groups();
-        let (mut inputs, _) = tables::reserve_inputs(operands);
+        let mut inputs = tables::reserve_inputs(operator, &groups);
         let mut outputs = tables::reserve_outputs(operator, &groups);
         let mut private = PrivateZones::reserve(operator, job.call);
         if mirrored {

@@ -70,7 +70,9 @@ impl EmuBackend {
         data: &CallInput<'_>,
     ) -> Result<TracedCall<'a>, RunFailure> {
         let mut cell = self.cell(job)?;
-        let ran = cell.run(data, Some(WatchedFor::Time(TracedCtas::Alone)))?;
+        let operands = shuffled_operands(data);
+        let inputs = input_bytes(data, &operands);
+        let ran = cell.run(data, &inputs, Some(WatchedFor::Time(TracedCtas::Alone)))?;
         TracedCall::new(cell.device, job.image, ran).map_err(RunFailure::refused)
     }
 
@@ -140,6 +142,7 @@ impl<'a> EmuCell<'a> {
     fn run(
         &mut self,
         data: &CallInput<'_>,
+        inputs: &[Cow<'_, [u8]>],
         listening: Option<WatchedFor>,
     ) -> Result<Vec<EndedLaunch<'a>>, RunFailure> {
         let place = match self.place.take() {
@@ -148,16 +151,14 @@ impl<'a> EmuCell<'a> {
         };
         let place = self.place.insert(place);
         place.place(&self.job, data.operands, data.emulation.mirrored)?;
-        let operands = shuffled_operands(data);
-        let (_, tensors) = tables::reserve_inputs(&operands);
-        place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+        place.lay(data, inputs).map_err(|e| no_memory(&e))?;
         let alone = matches!(listening, Some(WatchedFor::Time(TracedCtas::Alone)));
         let ran = place.launch_all(self.device, self.module, &self.job, data, listening);
         if ran.is_ok() || !alone {
             return ran;
         }
         // Without the other CTAs it may have waited in vain.
-        place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+        place.lay(data, inputs).map_err(|e| no_memory(&e))?;
         let along = Some(WatchedFor::Time(TracedCtas::Along));
         place.launch_all(self.device, self.module, &self.job, data, along)
     }
@@ -178,7 +179,9 @@ impl Loaded for EmuCell<'_> {
             (false, ..) => hazards::wanted(watch, alone).map(WatchedFor::Hazards),
         };
         let timed = matches!(listening, Some(WatchedFor::Time(_)));
-        let ran = self.run(data, listening)?;
+        let operands = shuffled_operands(data);
+        let inputs = input_bytes(data, &operands);
+        let ran = self.run(data, &inputs, listening)?;
         let modelled = timed.then(|| model::modelled(self.device, self.job.image, &ran));
         let whole = !time_only && !alone;
         let observed = match self.place.as_ref().filter(|_| whole) {
@@ -188,11 +191,7 @@ impl Loaded for EmuCell<'_> {
                 ..Observation::default()
             },
             Some(place) => {
-                let operands = shuffled_operands(data);
-                let (_, tensors) = tables::reserve_inputs(&operands);
-                let mut found = place
-                    .trespasses(data, &tensors)
-                    .map_err(|e| no_memory(&e))?;
+                let mut found = place.trespasses(data, &inputs).map_err(|e| no_memory(&e))?;
                 let observed = place.observe(data, &ran)?;
                 if !found.is_empty() {
                     self.name_instructions(data, &mut found);
@@ -231,6 +230,14 @@ fn shuffled_operands<'d>(data: &CallInput<'d>) -> Cow<'d, Operands> {
         // They are zeros.
         true => Cow::Borrowed(data.operands),
         false => Cow::Owned(data.operands.shuffled(data.salt.shuffle())),
+    }
+}
+
+/// The bytes of the inputs of a call; none if only the time counts, since memory begins with zeros.
+fn input_bytes<'o>(data: &CallInput<'_>, operands: &'o Operands) -> Vec<Cow<'o, [u8]>> {
+    match data.emulation.time_only {
+        true => Vec::new(),
+        false => tables::input_bytes(operands),
     }
 }
 

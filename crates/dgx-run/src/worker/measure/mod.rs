@@ -14,8 +14,10 @@ use super::protocol::{CellCode, MeasureJob, Reply};
 use super::rejections::Rejections;
 use super::trace::trace;
 use crate::backend::{Backend, Bench, BenchSetup, CallData, OperandSet, RunFailure, Timed};
-use crate::operator::is_gated;
-use crate::validate::{CallEffects, Passed, ProofSubject, Tolerance, UsedProof, Wrong, prove};
+use crate::operator::{Oracle, is_gated};
+use crate::validate::{
+    CallEffects, Passed, PosedOperands, ProofSubject, Tolerance, UsedProof, Wrong, prove,
+};
 use blocks::{Outcome, Reading, Stopwatch, run};
 use dgx_core::config::Yardstick;
 use dgx_core::domain::{ContenderId, KernelTime, Micros};
@@ -290,7 +292,7 @@ impl<'a> Measuring<'a> {
     ) -> Result<Result<Passed, Wrong>, RunFailure> {
         let observation = self.bench.observe(subject, data)?;
         let tolerance = self.tolerance(&subject.contender);
-        let judge = |exhibit: CallEffects<'_>, operands: &_, oracle: &_| {
+        let judge = |exhibit: CallEffects<'_>, operands: &dyn PosedOperands, oracle: &Oracle| {
             prove(subject.clone(), exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();

@@ -227,9 +227,13 @@ impl Cluster<'_> {
         for inside in rows.clone().filter_map(|row| row.inside) {
             let bytes = u64::from(inside.len);
             let region = self.pass_global_piece(who, inside.global, bytes, act)?;
-            if write {
-                let offset = inside.global - region.base;
-                self.drafts.mark(&region, offset, bytes as usize);
+            let offset = inside.global - region.base;
+            match write {
+                true => self.drafts.mark(&region, offset, bytes as usize),
+                false => {
+                    let first = offset as usize;
+                    region.bytes.fetch(first..first + bytes as usize);
+                }
             }
         }
         let memory = self.env.memory;

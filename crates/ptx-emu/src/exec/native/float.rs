@@ -4,8 +4,8 @@ use iced_x86::code_asm::*;
 
 use super::Subnormals;
 use super::constants::Constant;
-use super::lanes::{Emitted, HALVES, QUARTERS, Writer, constant, half, wide};
-use crate::op::{FBin, FMods, FUn, Op, R32, Round};
+use super::lanes::{Emitted, HALVES, QUARTERS, Writer, constant, half, quarter, wide};
+use crate::op::{FBin, FMods, FUn, HFmt, Op, R32, Round};
 
 /// `vcmpps` that finds NaNs.
 const UNORDERED: u32 = 3;
@@ -58,6 +58,14 @@ impl Writer<'_> {
                 None => Ok(false),
             },
             Op::F32Un { op, m, d, a } => self.f32_un(op, m, d, a),
+            Op::HBin {
+                fmt: HFmt::F16 | HFmt::F16x2,
+                op: op @ (FBin::Add | FBin::Sub | FBin::Mul),
+                m,
+                d,
+                a,
+                b,
+            } if m == FMods::default() => self.halves(op, d, a, b),
             _ => Ok(false),
         }
     }
@@ -237,6 +245,30 @@ impl Writer<'_> {
                 asm.vfmadd213ps(zmm16, zmm17, rounded(zmm18, m.round))?;
             }
             self.put_result(m.sat, d, h)?;
+        }
+        Ok(true)
+    }
+
+    /// Pairs of f16, each computed as f32: no half is a subnormal f32, and a sum or product of two
+    /// is rounded as if once. Above a single half there are zeros, which stay.
+    fn halves(&mut self, op: FBin, d: R32, a: R32, b: R32) -> Emitted {
+        for h in HALVES {
+            let asm = &mut self.asm;
+            for (q, result) in [(2 * h, ymm16), (2 * h + 1, ymm18)] {
+                asm.vcvtph2ps(zmm17, quarter(a, q))?;
+                asm.vcvtph2ps(zmm19, quarter(b, q))?;
+                match op {
+                    FBin::Add => asm.vaddps(zmm17, zmm17, zmm19)?,
+                    FBin::Sub => asm.vsubps(zmm17, zmm17, zmm19)?,
+                    _ => asm.vmulps(zmm17, zmm17, zmm19)?,
+                }
+                asm.vcmpps(k3, zmm17, zmm17, UNORDERED)?;
+                asm.vcvtps2ph(result, zmm17, 0)?;
+                let nan = ymmword_ptr(rbp + Constant::NanHalves.offset() as i32);
+                asm.vmovdqu16(result.k3(), nan)?;
+            }
+            asm.vinserti64x4(zmm16, zmm16, ymm18, 1)?;
+            self.put_half(d, h, zmm16)?;
         }
         Ok(true)
     }
