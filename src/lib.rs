@@ -35,7 +35,7 @@ mod present;
 
 mod contest;
 #[cfg(feature = "run")]
-mod dispatch;
+mod cost_fit;
 mod export;
 
 mod agreement;

@@ -244,26 +244,26 @@ fn paired<'a>(sides: [(&'a Run, &'a Ranking); 2], id: &'a ContenderId) -> [Compa
 
 /// Describes the two runs and how far each can be trusted; what both share is printed once.
 fn print_sides(runs: [&Run; 2], style: &Style) {
-    let belief = |run: &Run| {
+    let accuracy = |run: &Run| {
         let foreign = || {
             let tool = run.tool.as_ref()?;
             Some(present::foreign(tool, run.tally.process_count()))
         };
-        let modelled = present::belief_again(&run.header.device, &run.operator.name);
+        let modelled = present::accuracy_in_short(&run.header.device, &run.operator.name);
         modelled.or_else(foreign)
     };
-    let beliefs = runs.map(belief);
-    let once = beliefs[0] == beliefs[1];
-    for ((name, run), belief) in ["A", "B"].iter().zip(runs).zip(&beliefs) {
+    let sentences = runs.map(accuracy);
+    let once = sentences[0] == sentences[1];
+    for ((name, run), accuracy) in ["A", "B"].iter().zip(runs).zip(&sentences) {
         let card = run.header.device.uuid.as_deref();
         let parts = [run.path.display().to_string(), describe(run)];
         let parts: Vec<String> = parts.into_iter().chain(card.map(str::to_owned)).collect();
         say!("{name}  {}", style.joined(&parts, 3));
-        if let (Some(sentence), false) = (belief, once) {
+        if let (Some(sentence), false) = (accuracy, once) {
             say!("   {}", style.joined(std::slice::from_ref(sentence), 3));
         }
     }
-    if let ([Some(sentence), _], true) = (&beliefs, once) {
+    if let ([Some(sentence), _], true) = (&sentences, once) {
         say!("{}", style.fold(sentence, 0));
     }
 }

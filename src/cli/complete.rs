@@ -106,7 +106,7 @@ fn candidates(kinds: &[CompletionKind], word: &OsStr) -> Vec<CompletionCandidate
         };
         let mut names = kind.all(&line);
         // Names that need quotes are not offered.
-        names.retain(|name| name.starts_with(last) && !name.contains(odd));
+        names.retain(|name| name.starts_with(last) && !name.contains(needs_quotes));
         let whole = |name: String| CompletionCandidate::new(format!("{before}{name}"));
         found.extend(names.into_iter().map(whole));
     }
@@ -117,7 +117,7 @@ fn candidates(kinds: &[CompletionKind], word: &OsStr) -> Vec<CompletionCandidate
     found
 }
 
-fn odd(c: char) -> bool {
+fn needs_quotes(c: char) -> bool {
     c.is_whitespace() || harmful(c)
 }
 
@@ -133,7 +133,7 @@ impl Line {
     }
 
     /// The round or run on the line, else the newest run.
-    fn subject(&self) -> Option<PathBuf> {
+    fn examined_run(&self) -> Option<PathBuf> {
         let words = self.0.iter().filter(|word| !word.is_empty());
         let mut files = words.filter_map(named::file);
         let file = files.find(|path| path.is_file());
@@ -172,7 +172,7 @@ impl Line {
     }
 
     fn shapes(&self) -> Vec<String> {
-        let Some(path) = self.subject() else {
+        let Some(path) = self.examined_run() else {
             return Vec::new();
         };
         let shapes = match path.extension().is_some_and(|e| e == "toml") {
@@ -211,7 +211,7 @@ mod tests {
             "debug shape",
             "explain contender",
             "profile of",
-            "sanitize subject",
+            "sanitize name",
             "sanitize shape",
             "gate baseline",
             "new from",

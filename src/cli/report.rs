@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Globals, named, runs};
 use crate::agreement::Agreement;
-use crate::contest::dispatch::dispatch;
+use crate::contest::dispatch_table::dispatch_table;
 use crate::contest::lineage::lineage;
 use crate::contest::story;
 use crate::export;
@@ -63,7 +63,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     export::write(&output, &page(&subjects, modelled.as_ref()))?;
     let nodes = lineage(&last.run, &last.ranking);
-    let table = dispatch(&last.run, &last.ranking);
+    let table = dispatch_table(&last.run, &last.ranking);
     let written = write_dispatch(&args, table.as_ref());
     if nodes.iter().any(|n| n.depth > 0) {
         say!("{}\n", story::lineage_tree(&nodes));
@@ -142,7 +142,7 @@ fn digest(path: &Path) -> std::io::Result<String> {
 
 fn write_dispatch(
     args: &Args,
-    table: Option<&crate::contest::dispatch::Dispatch>,
+    table: Option<&crate::contest::dispatch_table::DispatchTable>,
 ) -> Result<(), CommandError> {
     if args.export_dispatch_toml.is_none() && args.export_dispatch_header.is_none() {
         return Ok(());

@@ -215,8 +215,11 @@ fn fresh_folder(order: &JobRequest) -> Result<PathBuf, CommandError> {
     };
     fs::create_dir_all(results).map_err(|e| misplaced(results, &e))?;
     let results = results.canonicalize().map_err(|e| misplaced(results, &e))?;
-    let odd = |c: char| c == '\\' || c.is_control();
-    if results.to_str().is_none_or(|path| path.contains(odd)) {
+    let unwritable = |c: char| c == '\\' || c.is_control();
+    if results
+        .to_str()
+        .is_none_or(|path| path.contains(unwritable))
+    {
         let why = "Slurm would take its name for another (backslash, control or no UTF-8)";
         return Err(misplaced(&results, &why));
     }

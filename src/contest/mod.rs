@@ -2,7 +2,7 @@
 //! of each idea over its parent, and the gain of choosing per shape. No other module may use this
 //! one.
 
-pub(crate) mod dispatch;
+pub(crate) mod dispatch_table;
 pub(crate) mod jury;
 pub(crate) mod lineage;
 pub(crate) mod rounds;

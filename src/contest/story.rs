@@ -1,6 +1,6 @@
 //! Juries, lineages and the history of the rounds, for a terminal.
 
-use super::dispatch::Dispatch;
+use super::dispatch_table::DispatchTable;
 use super::jury::{Outcome, Recount};
 use super::lineage::Node;
 use super::rounds::{RoundHistory, RoundResult};
@@ -114,7 +114,7 @@ pub(crate) fn lineage_tree(nodes: &[Node]) -> String {
 }
 
 /// One or two lines on the gain of calling the best contender per shape.
-pub(crate) fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
+pub(crate) fn dispatch_note(dispatch: &DispatchTable, style: &Style) -> String {
     let switched: Vec<String> = dispatch
         .choices
         .iter()
@@ -234,7 +234,7 @@ mod tests {
         let run = field.run();
         let ranking = Ranking::of(&run);
         let tree = lineage_tree(&crate::contest::lineage::lineage(&run, &ranking));
-        let table = crate::contest::dispatch::dispatch(&run, &ranking).unwrap();
+        let table = crate::contest::dispatch_table::dispatch_table(&run, &ranking).unwrap();
         let note = dispatch_note(&table, &Style::PLAIN);
         insta::assert_snapshot!(format!("{tree}\n\n{note}"));
     }

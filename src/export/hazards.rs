@@ -43,15 +43,16 @@ struct Cell<'e> {
     /// Global memory that was not watched, in the schedule with the most of it.
     unwatched_bytes: u64,
     /// The first schedule whose findings differ from the first one's.
-    odd: Option<Odd<'e>>,
+    #[serde(rename = "odd")]
+    deviation: Option<DeviationEntry<'e>>,
 }
 
 impl<'e> Cell<'e> {
     fn of(cell: &'e SanitizedCell, again: &dyn Fn(&SanitizedCell) -> String) -> Self {
         let case = &cell.case;
-        let odd = |odd: &'e Deviation| Odd {
-            schedule: odd.schedule,
-            what: &odd.what,
+        let deviation = |deviation: &'e Deviation| DeviationEntry {
+            schedule: deviation.schedule,
+            what: &deviation.what,
             again: again(cell),
         };
         Self {
@@ -65,14 +66,15 @@ impl<'e> Cell<'e> {
             reason: cell.reason.as_deref(),
             hazards: &cell.hazards,
             unwatched_bytes: cell.unwatched.0,
-            odd: cell.deviation.as_ref().map(odd),
+            deviation: cell.deviation.as_ref().map(deviation),
         }
     }
 }
 
 /// A schedule whose findings differ from the first one's.
 #[derive(Serialize, JsonSchema)]
-struct Odd<'e> {
+#[schemars(rename = "Odd")]
+struct DeviationEntry<'e> {
     schedule: u64,
     what: &'e str,
     /// The command that repeats it.
@@ -108,14 +110,15 @@ pub(crate) fn json(
         shape: &case.shape.name,
         sms: case.sms,
     });
-    let surprises = report.surprises().into_iter();
+    let unexpected = report.unexpected();
     pretty(&Export {
         version: 1,
         schedules: &settings.schedules,
         strict: settings.strict,
         cells: cells.collect(),
         left: left.collect(),
-        unexpected: surprises
+        unexpected: unexpected
+            .into_iter()
             .map(|(contender, what)| Unexpected {
                 contender: contender.as_str(),
                 what,
@@ -127,7 +130,7 @@ pub(crate) fn json(
 /// JUnit XML: a test case for each cell, and one for each contender that lacks its declared status.
 /// Cells that were not examined are skipped.
 pub(crate) fn junit(report: &SanitizeReport) -> String {
-    let surprises = report.surprises();
+    let unexpected = report.unexpected();
     let harmless = |cell: &SanitizedCell| matches!(cell.status, Status::Ok | Status::Unsupported);
     let case = |class: &ContenderId, name: &str, outcome| Case {
         class: class.to_string(),
@@ -141,7 +144,7 @@ pub(crate) fn junit(report: &SanitizeReport) -> String {
                 .map(Hazard::explanation)
                 .collect::<Vec<_>>()
         };
-        let outcome = match surprises.contains_key(&cell.contender) && !harmless(cell) {
+        let outcome = match unexpected.contains_key(&cell.contender) && !harmless(cell) {
             false => Outcome::Passed,
             true => Outcome::Failed(Fault {
                 kind: cell.status.to_string(),
@@ -154,7 +157,7 @@ pub(crate) fn junit(report: &SanitizeReport) -> String {
     let left = report.left.iter().map(|(contender, left)| {
         case(contender, &left.shape.name, Outcome::Skipped("interrupted"))
     });
-    let unshown = surprises.iter().filter(|(contender, _)| {
+    let unshown = unexpected.iter().filter(|(contender, _)| {
         let mut cells = report.cells.iter();
         cells.all(|cell| cell.contender != ***contender || harmless(cell))
     });

@@ -25,10 +25,10 @@ fn introduction(run: &RunOrigin) -> String {
         .uuid
         .as_ref()
         .map_or(String::new(), |u| format!(", {u}"));
-    let belief = run.belief.as_deref();
-    let belief = belief.map_or(String::new(), |text| format!("\n{}\n", escape(text)));
+    let accuracy = run.accuracy.as_deref();
+    let accuracy = accuracy.map_or(String::new(), |text| format!("\n{}\n", escape(text)));
     format!(
-        "**{label}{}**: {} {} ({}, {}){}, `{}`\n{belief}",
+        "**{label}{}**: {} {} ({}, {}){}, `{}`\n{accuracy}",
         escape(&run.name),
         escape(&run.question),
         escape(&run.device),

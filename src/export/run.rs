@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::pretty;
 use crate::present::{
-    Repetition, all_counters, belief, bound_text, comparison_table, failures, first_wrong,
+    Repetition, accuracy, all_counters, bound_text, comparison_table, failures, first_wrong,
     matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
 };
 use crate::table::Table;
@@ -113,7 +113,8 @@ pub(crate) struct RunOrigin {
     /// The error of modelled times in words; null for others.
     pub model_error: Option<String>,
     /// How far the times can be trusted.
-    pub belief: Option<String>,
+    #[serde(rename = "belief")]
+    pub accuracy: Option<String>,
     /// False if only times were asked for.
     pub validated: bool,
     pub baseline: String,
@@ -402,7 +403,7 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         calibrated: (run.timing() == Timing::Modelled)
             .then(|| header.device.calibrated_for(&run.operator.name)),
         model_error: model_error(run),
-        belief: belief(run),
+        accuracy: accuracy(run),
         validated: run.timing() != Timing::Recorded && !header.settings.time_only,
         baseline: header.baseline.to_string(),
         yardstick: header.yardstick.as_ref().map(ContenderId::to_string),

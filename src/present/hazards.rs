@@ -18,7 +18,7 @@ pub(crate) fn hazards_text(
     let all = report.found();
     parts.extend(all.iter().map(|found| hazard_text(found, style)));
     for cell in examined.iter().filter(|cell| cell.deviation.is_some()) {
-        parts.push(odd(cell, again, style));
+        parts.push(deviation(cell, again, style));
     }
     for cell in examined.iter().filter(|cell| cell.unwatched.0 > 0) {
         parts.push(format!(
@@ -147,13 +147,17 @@ fn inside(text: &str, style: &Style) -> String {
     indented(&style.narrower(2).fold(text, 2))
 }
 
-fn odd(cell: &SanitizedCell, again: &dyn Fn(&SanitizedCell) -> String, style: &Style) -> String {
-    let Some(odd) = &cell.deviation else {
+fn deviation(
+    cell: &SanitizedCell,
+    again: &dyn Fn(&SanitizedCell) -> String,
+    style: &Style,
+) -> String {
+    let Some(deviation) = &cell.deviation else {
         return String::new();
     };
     let head = format!(
         "{} on {}, schedule {}: {}",
-        cell.contender, cell.case.shape.name, odd.schedule, odd.what
+        cell.contender, cell.case.shape.name, deviation.schedule, deviation.what
     );
     format!("{}\n  again: {}", style.fold(&head, 2), again(cell))
 }
@@ -175,11 +179,11 @@ pub(crate) fn hazards_summary(report: &SanitizeReport, hazards: usize, schedules
         let cells = counted(left.len(), "cell");
         text.push_str(&format!("\nInterrupted: {cells} not examined: {names}"));
     }
-    let surprises = report.surprises();
-    if surprises.is_empty() && left.is_empty() && cells.iter().any(|c| c.expect != Status::Ok) {
+    let unexpected = report.unexpected();
+    if unexpected.is_empty() && left.is_empty() && cells.iter().any(|c| c.expect != Status::Ok) {
         text.push_str(" Every contender has the status it declares.");
     }
-    for (contender, what) in surprises {
+    for (contender, what) in unexpected {
         let what = what.lines().next().unwrap_or_default();
         text.push_str(&format!(
             "\n{contender} does not have the status it declares: {what}"

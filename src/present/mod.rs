@@ -1,7 +1,7 @@
 //! Terminal output. Text in, text out: nothing here decides anything, and colour never carries
 //! information alone.
 
-mod belief;
+mod accuracy;
 mod comparison;
 mod counters;
 #[cfg(feature = "run")]
@@ -18,8 +18,9 @@ mod summary;
 mod tests;
 
 pub(crate) use crate::table::{Column, Style, Table};
-pub(crate) use belief::{
-    belief, belief_again, belief_in, between, micros_title, model_error, modelled_otherwise, times,
+pub(crate) use accuracy::{
+    accuracy, accuracy_in_short, accuracy_on, between, micros_title, model_error,
+    modelled_otherwise, times,
 };
 pub(crate) use comparison::{benchmark_table, comparison_table, recorded_table};
 pub(crate) use counters::{CounterRow, all_counters, counters_of_run, counters_tables, rendered};

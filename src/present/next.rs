@@ -46,7 +46,7 @@ impl Folders {
     }
 }
 
-/// The subject of the suggested commands.
+/// The run or round that suggested commands name.
 pub(crate) struct Commands<'a> {
     /// The run, or the round.
     pub run: &'a Path,

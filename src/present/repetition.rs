@@ -79,7 +79,7 @@ impl Repetition {
         // Benchmarks of another tool need not compute the same thing: neither their order nor their
         // mean means anything.
         let own = a.tool.is_none() && b.tool.is_none();
-        let times = Spread::of(unedited.map(|(_, c)| (c.geomean, c.slack))).filter(|_| own);
+        let times = Spread::of(unedited.map(|(_, c)| (c.geomean, c.margin))).filter(|_| own);
         let repeat = Repeat::of(sides[0], sides[1]).filter(|_| !one && own);
         let words = repeat.as_ref().map(|repeat| {
             let what = format!("Speedups over {}", repeat.reference);

@@ -1,5 +1,5 @@
 use super::{
-    Commands, Style, belief, belief_again, counters_of_run, failure_lines, matrix, percent,
+    Commands, Style, accuracy, accuracy_in_short, counters_of_run, failure_lines, matrix, percent,
     ranking_table, recorded_table, rendered,
 };
 use dgx_core::domain::{Joined, Status, Timing, counted, first_few, typed};
@@ -61,11 +61,11 @@ pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
     let shapes = counted(header.shapes.len(), "shape");
     let what = format!("{contenders} × {shapes} {}", place(run));
     let mut text = format!("{folded}\n{}", style.fold(&what, 2));
-    let belief = match new || speech::level() >= Level::Verbose {
-        true => belief(run),
-        false => belief_again(&header.device, &run.operator.name),
+    let accuracy = match new || speech::level() >= Level::Verbose {
+        true => accuracy(run),
+        false => accuracy_in_short(&header.device, &run.operator.name),
     };
-    let sentences = belief.into_iter().chain(unvalidated(run));
+    let sentences = accuracy.into_iter().chain(unvalidated(run));
     for sentence in sentences.chain(foreseeable(run)) {
         text.push_str(&format!("\n{}", style.fold(&sentence, 2)));
     }

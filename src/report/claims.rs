@@ -10,16 +10,16 @@ use crate::table::{Column, Table, Value, maybe, row};
 use dgx_core::claims::ClaimResult;
 
 /// Promises against results, drawn; and the jury, if the round had one.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let rows = subject.ranking.rows.iter();
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let rows = ranked.ranking.rows.iter();
     let claims: Vec<(&str, ClaimResult)> = rows
-        .filter_map(|r| Some((r.contender.as_str(), subject.claim(&r.contender)?)))
+        .filter_map(|r| Some((r.contender.as_str(), ranked.claim(&r.contender)?)))
         .collect();
     let numbers = claims.iter().flat_map(|(_, c)| {
         let measured = c.measured.map(|m| m.estimate);
         [Some(c.claim.geomean), measured].into_iter().flatten()
     });
-    let jury = jury(subject);
+    let jury = jury(ranked);
     let Some((low, high)) = range(numbers.chain([1.0])).filter(|_| !claims.is_empty()) else {
         return jury;
     };
@@ -70,14 +70,14 @@ fn drawn(result: &ClaimResult, scale: &Scale) -> Markup {
 }
 
 /// The jury of the round the run was made from.
-fn jury(subject: &RankedRun) -> Markup {
-    let Ok(round) = subject.run.header.config.round() else {
+fn jury(ranked: &RankedRun) -> Markup {
+    let Ok(round) = ranked.run.header.config.round() else {
         return html! {};
     };
     let Some(recount) = round.jury.as_ref().map(recount) else {
         return html! {};
     };
-    let tau = foresight(&round, &recount, &subject.run, &subject.ranking);
+    let tau = foresight(&round, &recount, &ranked.run, &ranked.ranking);
     html! {
         h3 { "The jury" }
         (recount_table(&recount).html())

@@ -4,8 +4,8 @@ use super::RankedRun;
 use crate::present::counters_of_run;
 
 /// The emulator's counters, contender by contender; empty for other runs.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let tables = counters_of_run(&subject.run, &subject.ranking);
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let tables = counters_of_run(&ranked.run, &ranked.ranking);
     html! {
         @for table in &tables { h3 { (table.title) } (table.html()) }
         @if !tables.is_empty() { p.note {

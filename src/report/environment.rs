@@ -8,22 +8,22 @@ use dgx_core::record::Run;
 use dgx_core::record::schema::ContenderRecord;
 
 /// Machine, tools and settings of every run, and the meaning of the numbers.
-pub(super) fn section(subjects: &[RankedRun]) -> Markup {
+pub(super) fn section(runs: &[RankedRun]) -> Markup {
     html! {
-        @for subject in subjects.iter().rev() { (one(subject, subjects.len() > 1)) }
-        (method(subjects))
+        @for ranked in runs.iter().rev() { (one(ranked, runs.len() > 1)) }
+        (method(runs))
     }
 }
 
-fn one(subject: &RankedRun, several: bool) -> Markup {
-    let header = &subject.run.header;
+fn one(ranked: &RankedRun, several: bool) -> Markup {
+    let header = &ranked.run.header;
     let device = &header.device;
     let settings = &header.settings;
     html! {
-        @if several { h3 { (subject.file()) } }
+        @if several { h3 { (ranked.file()) } }
         dl {
-            dt { "run file" } dd { code { (subject.run.path.display()) } }
-            dt { "SHA-256" } dd { code { (subject.hash) } }
+            dt { "run file" } dd { code { (ranked.run.path.display()) } }
+            dt { "SHA-256" } dd { code { (ranked.hash) } }
             dt { "started" } dd { (header.started) }
             dt { "command" } dd { code { (header.argv.join(" ")) } }
             dt { "config" } dd { (header.config.path) }
@@ -34,27 +34,27 @@ fn one(subject: &RankedRun, several: bool) -> Markup {
             @if let Some(compiler) = &header.compiler { dt { "compiler" } dd { (compiler) } }
             dt { "device" } dd { (device.name) " (" (device.backend) "), " (device.sms) " SMs, " (device.clock_mhz) " MHz at most, " (device.l2) " L2" }
             @if let Some(uuid) = &device.uuid { dt { "card" } dd { code { (uuid) } } }
-            @if subject.run.cards().len() > 1 {
+            @if ranked.run.cards().len() > 1 {
                 dt { "cards" } dd {
-                    @for card in subject.run.cards() { code { (card) } " " }
+                    @for card in ranked.run.cards() { code { (card) } " " }
                     "(each shape on one of them)"
                 }
             }
             @if let Some(driver) = &device.driver { dt { "driver" } dd { (driver) } }
             dt { "host" } dd { (header.host.cpu) ", " (header.host.cores) " cores, " (header.host.os) " " (header.host.arch) }
             dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.iter().map(|d| d.as_str()).joined(", ")) ", seed " (settings.seed) }
-            @if subject.run.timing().sampled() {
+            @if ranked.run.timing().sampled() {
                 dt { "measuring" } dd {
                     "at least " (settings.min_blocks) " blocks a shape, at most " (settings.max_seconds) " s, "
                     (settings.processes) " processes, " @if settings.cold_l2 { "cold" } @else { "warm" } " L2"
                 }
                 dt { "detects differences from" } dd {
-                    (subject.ranking.detectable.as_ref().map_or("unknown: no A/A arm".to_owned(), |d| format!(
+                    (ranked.ranking.detectable.as_ref().map_or("unknown: no A/A arm".to_owned(), |d| format!(
                         "{} in the mean; the baseline over itself came out {:.4}×", percent(d.effect), d.control.mean.exp()
                     )))
                 }
             }
-            @if let Some(end) = &subject.run.end {
+            @if let Some(end) = &ranked.run.end {
                 dt { "took" } dd { (end.seconds.iter().map(|(stage, s)| format!("{stage} {s:.1} s")).joined(" · ")) }
                 @if let Some(decision) = &end.decision { dt { "decision" } dd { (decision) } }
             }
@@ -62,7 +62,7 @@ fn one(subject: &RankedRun, several: bool) -> Markup {
         details { summary { "Contenders and the hashes of their sources" }
             (contenders(&header.contenders).html())
         }
-        (yardstick(&subject.run))
+        (yardstick(&ranked.run))
         @if !header.config.text.is_empty() {
             details { summary { "The config as it was" } pre { (header.config.text) } }
         }
@@ -113,8 +113,8 @@ fn calls(tunings: &[&Tuning]) -> Table {
     table
 }
 
-fn method(subjects: &[RankedRun]) -> Markup {
-    let measured = subjects.iter().any(|s| s.run.timing().sampled());
+fn method(runs: &[RankedRun]) -> Markup {
+    let measured = runs.iter().any(|s| s.run.timing().sampled());
     html! {
         h3 { "What the numbers mean" }
         @if measured {

@@ -8,19 +8,19 @@ use dgx_core::domain::{Status, counted};
 
 /// Everything that is not ok: the reason, the details, and the command that helps. Declared
 /// failures and the kernels' output are folded.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let run = &subject.run;
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let run = &ranked.run;
     // A page travels, like its run file.
     let folders = Folders::of(&run.header);
     let commands = Commands::for_run(run, &folders);
-    let failures = failures(run, &subject.ranking);
+    let failures = failures(run, &ranked.ranking);
     html! {
         @for failure in failures.iter().filter(|f| f.status != Status::Unsupported) {
             @let declared = failure.is_declared();
             details open[!declared] data-c=(failure.row.contender) {
                 summary {
                     strong { (failure.row.contender) } " " span class={ "badge " (if declared { "doubt" } else { "bad" }) } { (failure.status) } " "
-                    span.faint { (places(subject, &failure.shapes)) @if declared { ", as declared" } }
+                    span.faint { (places(ranked, &failure.shapes)) @if declared { ", as declared" } }
                 }
                 p.why { (failure.reason()) }
                 @if let Some(detail) = failure.detail.filter(|d| d.trim() != failure.reason().trim()) { pre { (detail) } }
@@ -47,9 +47,9 @@ fn output(printed: &str) -> Markup {
 }
 
 /// Shapes that contenders do not support, with the reason.
-pub(super) fn unsupported(subject: &RankedRun) -> Markup {
+pub(super) fn unsupported(ranked: &RankedRun) -> Markup {
     let mut refused: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for cell in &subject.ranking.cells {
+    for cell in &ranked.ranking.cells {
         if cell.status == Some(Status::Unsupported) {
             let reason = cell.reason.as_deref().unwrap_or("no reason was recorded");
             let text = format!("{}: {reason}", cell.shape);
@@ -60,7 +60,7 @@ pub(super) fn unsupported(subject: &RankedRun) -> Markup {
     html! {
         @for (contender, shapes) in &refused {
             details data-c=(contender) {
-                summary { strong { (contender) } span.faint { " on " (shapes.len()) " of " (subject.run.header.shapes.len()) " shapes" } }
+                summary { strong { (contender) } span.faint { " on " (shapes.len()) " of " (ranked.run.header.shapes.len()) " shapes" } }
                 ul { @for text in shapes { li { (text) } } }
             }
         }
@@ -68,10 +68,10 @@ pub(super) fn unsupported(subject: &RankedRun) -> Markup {
 }
 
 /// The compiler's remarks on sources that it accepted.
-pub(super) fn remarks(subject: &RankedRun) -> Markup {
-    let contenders = subject.run.header.contenders.iter();
+pub(super) fn remarks(ranked: &RankedRun) -> Markup {
+    let contenders = ranked.run.header.contenders.iter();
     let remarks: Vec<(String, Vec<&str>)> = contenders
-        .map(|c| (c.id.to_string(), subject.run.remarks(&c.id)))
+        .map(|c| (c.id.to_string(), ranked.run.remarks(&c.id)))
         .filter(|(_, remarks)| !remarks.is_empty())
         .collect();
     html! {
@@ -83,8 +83,8 @@ pub(super) fn remarks(subject: &RankedRun) -> Markup {
     }
 }
 
-fn places(subject: &RankedRun, shapes: &[&str]) -> String {
-    match shapes.len() == subject.run.header.shapes.len() {
+fn places(ranked: &RankedRun, shapes: &[&str]) -> String {
+    match shapes.len() == ranked.run.header.shapes.len() {
         true => "on every shape".to_owned(),
         false => format!("on {}", shapes.join(", ")),
     }

@@ -4,9 +4,9 @@ use super::RankedRun;
 
 /// Fields that restrict the page to some contenders and shapes. The page's script applies and shows
 /// them.
-pub(super) fn bar(subject: &RankedRun) -> Markup {
-    let contenders = subject.ranking.rows.len();
-    let shapes = subject.run.header.shapes.len();
+pub(super) fn bar(ranked: &RankedRun) -> Markup {
+    let contenders = ranked.ranking.rows.len();
+    let shapes = ranked.run.header.shapes.len();
     html! {
         form.filter hidden {
             (one("c", "Contenders", contenders, "swap, pipe*"))

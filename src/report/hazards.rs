@@ -7,10 +7,10 @@ use dgx_core::domain::{Access, ContenderHazard, each_once};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
 /// The emulator's hazards, which results do not show, each once.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let cells = subject.ranking.cells.iter();
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let cells = ranked.ranking.cells.iter();
     let found = each_once(cells.flat_map(|cell| {
-        let verdict = subject.run.verdict(&cell.contender, &cell.shape);
+        let verdict = ranked.run.verdict(&cell.contender, &cell.shape);
         let hazards = verdict.into_iter().flat_map(|verdict| &verdict.hazards);
         hazards.map(|hazard| (&cell.contender, cell.shape.as_str(), hazard))
     }));
@@ -32,7 +32,7 @@ pub(crate) fn hazards_page(
 ) -> String {
     let examined = &report.cells;
     let found = report.found();
-    let odd: Vec<_> = (examined.iter())
+    let deviations: Vec<_> = (examined.iter())
         .filter_map(|cell| Some((cell, cell.deviation.as_ref()?)))
         .collect();
     let body = html! {
@@ -47,11 +47,11 @@ pub(crate) fn hazards_page(
                 @for one in &found { (details(one)) }
             }
         }
-        @if !odd.is_empty() {
+        @if !deviations.is_empty() {
             section { h2 id="schedules" { "Schedules that differ" }
-                @for (cell, odd) in odd {
+                @for (cell, deviation) in deviations {
                     p { strong { (cell.contender) } " on " (cell.case.shape.name)
-                        ", schedule " (odd.schedule) ": " (odd.what) br; code { (again(cell)) } }
+                        ", schedule " (deviation.schedule) ": " (deviation.what) br; code { (again(cell)) } }
                 }
             }
         }

@@ -14,18 +14,18 @@ const HOTTEST: f64 = 0.75;
 const LEAST_SPAN: f64 = 1.25;
 
 /// Shape × contender: times, the best of each shape marked, slower ones warmer.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let (run, ranking) = (&subject.run, &subject.ranking);
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let (run, ranking) = (&ranked.run, &ranked.ranking);
     let reference = ranking.reference.as_ref();
     let over: HashMap<&ContenderId, Comparison> = (ranking.rows.iter())
         .map(|row| &row.contender)
         .filter(|id| reference.is_some_and(|r| r != *id))
         .filter_map(|id| Some((id, ranking.compare(run, reference?, id)?)))
         .collect();
-    let slowest = slowest(subject);
+    let slowest = slowest(ranked);
     let shapes = run.header.shapes.iter().enumerate();
     let best: HashMap<&str, Option<f64>> = shapes
-        .map(|(place, shape)| (shape.name.as_str(), best(subject, place)))
+        .map(|(place, shape)| (shape.name.as_str(), best(ranked, place)))
         .collect();
     let table = matrix_table(run, ranking, |cell, value| {
         let Some(time) = &cell.time else {
@@ -36,7 +36,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
         value
             .heat((slower / slowest).clamp(0.0, 1.0) * HOTTEST)
             .number(time.log.mean)
-            .hint(source(subject, cell, time, over.get(&cell.contender)))
+            .hint(source(ranked, cell, time, over.get(&cell.contender)))
     });
     html! {
         (legend(slowest))
@@ -52,11 +52,11 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
 }
 
 /// ln of the largest slowdown against the best of a shape.
-fn slowest(subject: &RankedRun) -> f64 {
-    let shapes = subject.run.header.shapes.len();
+fn slowest(ranked: &RankedRun) -> f64 {
+    let shapes = ranked.run.header.shapes.len();
     let beside = (0..shapes).flat_map(|shape| {
-        let best = best(subject, shape);
-        let times = subject.ranking.cells.iter().skip(shape).step_by(shapes);
+        let best = best(ranked, shape);
+        let times = ranked.ranking.cells.iter().skip(shape).step_by(shapes);
         times.filter_map(move |c| Some(c.time.as_ref()?.log.mean - best?))
     });
     beside.fold(LEAST_SPAN.ln(), f64::max)
@@ -76,9 +76,9 @@ fn legend(slowest: f64) -> Markup {
 }
 
 /// The lowest ln(µs) on the shape of this number.
-fn best(subject: &RankedRun, shape: usize) -> Option<f64> {
-    let shapes = subject.run.header.shapes.len();
-    let on_shape = subject.ranking.cells.iter().skip(shape).step_by(shapes);
+fn best(ranked: &RankedRun, shape: usize) -> Option<f64> {
+    let shapes = ranked.run.header.shapes.len();
+    let on_shape = ranked.ranking.cells.iter().skip(shape).step_by(shapes);
     on_shape
         .filter_map(|c| c.time.as_ref())
         .find(|t| t.best)
@@ -86,7 +86,7 @@ fn best(subject: &RankedRun, shape: usize) -> Option<f64> {
 }
 
 /// The source of a cell's number.
-fn source(subject: &RankedRun, cell: &Cell, time: &Timed, over: Option<&Comparison>) -> String {
+fn source(ranked: &RankedRun, cell: &Cell, time: &Timed, over: Option<&Comparison>) -> String {
     let micros = time.micros();
     let bounds = match (micros.lower, micros.upper) {
         (Some(low), Some(high)) => format!("{:.2} µs [{low:.2} {high:.2}]", micros.estimate),
@@ -112,6 +112,6 @@ fn source(subject: &RankedRun, cell: &Cell, time: &Timed, over: Option<&Comparis
         cell.contender,
         cell.shape,
         over.unwrap_or_default(),
-        subject.file()
+        ranked.file()
     )
 }

@@ -9,16 +9,16 @@ use dgx_core::rank::{ComparedSide, Comparison, compare_runs};
 use dgx_core::stats::CONFIDENCE;
 
 /// Several runs: every contender in each, over the first run that has it.
-pub(super) fn section(subjects: &[RankedRun]) -> Markup {
-    if subjects.len() < 2 {
+pub(super) fn section(runs: &[RankedRun]) -> Markup {
+    if runs.len() < 2 {
         return html! {};
     }
-    let contenders = contenders(subjects);
+    let contenders = contenders(runs);
     html! {
-        (repeated(subjects))
+        (repeated(runs))
         h3 { "Speed over the first run" }
-        (chart(subjects, &contenders))
-        (table(subjects, &contenders).html())
+        (chart(runs, &contenders))
+        (table(runs, &contenders).html())
         p.note {
             "Geometric-mean speedup over the first run that timed the contender, on the shapes both \
              share. No block pairs different runs, so drift between them is in these ratios."
@@ -27,8 +27,8 @@ pub(super) fn section(subjects: &[RankedRun]) -> Markup {
 }
 
 /// Whether the last run agrees with the one before it.
-fn repeated(subjects: &[RankedRun]) -> Markup {
-    let [.., first, second] = subjects else {
+fn repeated(runs: &[RankedRun]) -> Markup {
+    let [.., first, second] = runs else {
         return html! {};
     };
     let sides = [first, second].map(|s| (&s.run, &s.ranking));
@@ -45,8 +45,8 @@ fn repeated(subjects: &[RankedRun]) -> Markup {
 }
 
 /// A run by its minute, and by its commit where it has one.
-fn label(subject: &RankedRun) -> String {
-    let header = &subject.run.header;
+fn label(ranked: &RankedRun) -> String {
+    let header = &ranked.run.header;
     let started = header.started.get(..16).unwrap_or(&header.started);
     let minute = started.replace('T', " ");
     match &header.git {
@@ -58,40 +58,40 @@ fn label(subject: &RankedRun) -> String {
     }
 }
 
-fn contenders(subjects: &[RankedRun]) -> Vec<ContenderId> {
-    let all = subjects.iter().rev().flat_map(|s| s.run.entrants());
+fn contenders(runs: &[RankedRun]) -> Vec<ContenderId> {
+    let all = runs.iter().rev().flat_map(|s| s.run.entrants());
     distinct(all.cloned())
 }
 
-fn first_with(subjects: &[RankedRun], contender: &ContenderId) -> Option<usize> {
+fn first_with(runs: &[RankedRun], contender: &ContenderId) -> Option<usize> {
     let timed = |s: &RankedRun| s.ranking.row(contender).is_some_and(|r| r.valid_shapes > 0);
-    subjects.iter().position(timed)
+    runs.iter().position(timed)
 }
 
-fn over_first(subjects: &[RankedRun], index: usize, contender: &ContenderId) -> Option<Comparison> {
-    let first = first_with(subjects, contender).filter(|f| *f < index)?;
-    let side = |i: usize| ComparedSide::new(&subjects[i].run, &subjects[i].ranking, contender);
+fn over_first(runs: &[RankedRun], index: usize, contender: &ContenderId) -> Option<Comparison> {
+    let first = first_with(runs, contender).filter(|f| *f < index)?;
+    let side = |i: usize| ComparedSide::new(&runs[i].run, &runs[i].ranking, contender);
     compare_runs(side(first), side(index))
 }
 
-fn table(subjects: &[RankedRun], contenders: &[ContenderId]) -> Table {
+fn table(runs: &[RankedRun], contenders: &[ContenderId]) -> Table {
     let run = |s: &RankedRun| Column::right(label(s)).hint(s.run.path.display());
-    let mut table = Table::keyed("contender", subjects.iter().map(run));
+    let mut table = Table::keyed("contender", runs.iter().map(run));
     for contender in contenders {
-        let values = (0..subjects.len()).map(|run| value(subjects, run, contender));
+        let values = (0..runs.len()).map(|run| value(runs, run, contender));
         table.push_named(contender, values);
     }
     table
 }
 
-fn value(subjects: &[RankedRun], index: usize, contender: &ContenderId) -> Value {
-    let Some(row) = subjects[index].ranking.row(contender) else {
+fn value(runs: &[RankedRun], index: usize, contender: &ContenderId) -> Value {
+    let Some(row) = runs[index].ranking.row(contender) else {
         return "–".into();
     };
-    if first_with(subjects, contender) == Some(index) {
+    if first_with(runs, contender) == Some(index) {
         return Value::from("1.00×").number(1.0);
     }
-    match over_first(subjects, index, contender) {
+    match over_first(runs, index, contender) {
         Some(comparison) => {
             let ratio = comparison.geomean.ratio(CONFIDENCE);
             Value::from(interval(&ratio)).number(ratio.estimate)
@@ -116,14 +116,14 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of(subjects: &[RankedRun], contender: &'a ContenderId) -> Option<Self> {
-        let run = first_with(subjects, contender)?;
+    fn of(runs: &[RankedRun], contender: &'a ContenderId) -> Option<Self> {
+        let run = first_with(runs, contender)?;
         let first = Step {
             run,
             speed: Interval::point(1.0),
         };
-        let later = (run + 1..subjects.len()).filter_map(|run| {
-            let over = over_first(subjects, run, contender)?;
+        let later = (run + 1..runs.len()).filter_map(|run| {
+            let over = over_first(runs, run, contender)?;
             let speed = over.geomean.ratio(CONFIDENCE);
             Some(Step { run, speed })
         });
@@ -158,10 +158,10 @@ fn names(lines: &[Line], y: &Scale, bottom: f64) -> Vec<(usize, f64)> {
 }
 
 /// Speed of each contender over the runs.
-fn chart(subjects: &[RankedRun], contenders: &[ContenderId]) -> Markup {
+fn chart(runs: &[RankedRun], contenders: &[ContenderId]) -> Markup {
     let lines: Vec<Line> = contenders
         .iter()
-        .filter_map(|c| Line::of(subjects, c))
+        .filter_map(|c| Line::of(runs, c))
         .collect();
     let Some((low, high)) = range(lines.iter().flat_map(Line::ends)) else {
         return html! {};
@@ -169,18 +169,18 @@ fn chart(subjects: &[RankedRun], contenders: &[ContenderId]) -> Markup {
     let (low, high) = (low.min(0.98) * 0.995, high.max(1.02) * 1.005);
     // Every name needs a row of its own.
     let bottom = (ROW * lines.len() as f64 + 20.0).max(200.0);
-    let last = (subjects.len() - 1) as f64;
+    let last = (runs.len() - 1) as f64;
     let x = Scale::linear((0.0, last), (84.0, 700.0));
     let y = Scale::log((low, high), (bottom, 12.0));
-    let runs: Vec<f64> = (0..subjects.len()).map(|i| i as f64).collect();
+    let positions: Vec<f64> = (0..runs.len()).map(|i| i as f64).collect();
     // Lines that would overlap are moved a little apart.
     let aside = |line: usize| (line as f64 - (lines.len() - 1) as f64 / 2.0) * 2.5;
     html! {
         figure.wide {
-            figcaption { "Bars are 95 % intervals." (data("history", &csv(subjects, &lines))) }
+            figcaption { "Bars are 95 % intervals." (data("history", &csv(runs, &lines))) }
             svg viewBox={ "0 0 900 " (bottom + 24.0) } role="img" aria-label="Speed over the runs" {
                 (up(50.0, &y, &ticks(low, high, 5), |v| format!("{}×", short(v))))
-                (across(bottom + 4.0, &x, &runs, |v| subjects.get(v as usize).map_or(String::new(), |s| edge(s, v, last))))
+                (across(bottom + 4.0, &x, &positions, |v| runs.get(v as usize).map_or(String::new(), |s| edge(s, v, last))))
                 line.ref x1="50" x2="745" y1=(y.at(1.0)) y2=(y.at(1.0)) {}
                 @for (i, line) in lines.iter().enumerate() {
                     @let at = |step: &Step| x.at(step.run as f64) + aside(i);
@@ -210,21 +210,21 @@ fn chart(subjects: &[RankedRun], contenders: &[ContenderId]) -> Markup {
 }
 
 /// A run at the axis: its day and minute if there is room beside others.
-fn edge(subject: &RankedRun, place: f64, last: f64) -> String {
-    let label = label(subject);
+fn edge(ranked: &RankedRun, place: f64, last: f64) -> String {
+    let label = label(ranked);
     match last < 5.0 || place == 0.0 || place == last {
         true => label,
         false => format!("{}", place as usize + 1),
     }
 }
 
-fn csv(subjects: &[RankedRun], lines: &[Line]) -> String {
+fn csv(runs: &[RankedRun], lines: &[Line]) -> String {
     let mut table = Table::named(["contender", "run", "speedup", "lower", "upper"]);
     for line in lines {
         for Step { run, speed } in &line.steps {
             let ends = [Some(speed.estimate), speed.lower, speed.upper];
             let [estimate, lower, upper] = ends.map(|v| maybe(v.map(|v| format!("{v:.5}"))));
-            let file = subjects[*run].file();
+            let file = runs[*run].file();
             table.push(row![line.contender, file, estimate, lower, upper]);
         }
     }

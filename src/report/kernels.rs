@@ -8,10 +8,10 @@ use dgx_core::domain::{ContenderId, KernelTime, Timing};
 const ROW: f64 = 18.0;
 
 /// The time of each kernel of a call, if recorded: its start and its duration, one plot a shape.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let shapes = subject.run.header.shapes.iter();
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let shapes = ranked.run.header.shapes.iter();
     let panels: Vec<(&str, Vec<Bar>)> = shapes
-        .map(|shape| (shape.name.as_str(), bars(subject, &shape.name)))
+        .map(|shape| (shape.name.as_str(), bars(ranked, &shape.name)))
         // If every call has one kernel, there is nothing to distinguish.
         .filter(|(_, bars)| bars.iter().any(|bar| bar.kernels.len() > 1))
         .collect();
@@ -28,7 +28,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
                 }
             }
         }
-        p.note { (how(subject.run.timing())) }
+        p.note { (how(ranked.run.timing())) }
     }
 }
 
@@ -64,10 +64,10 @@ struct Bar<'a> {
     kernels: &'a [KernelTime],
 }
 
-fn bars<'a>(subject: &'a RankedRun, shape: &str) -> Vec<Bar<'a>> {
-    let rows = subject.ranking.rows.iter();
+fn bars<'a>(ranked: &'a RankedRun, shape: &str) -> Vec<Bar<'a>> {
+    let rows = ranked.ranking.rows.iter();
     rows.filter_map(|row| {
-        let kernels = subject.run.kernels(&row.contender, shape);
+        let kernels = ranked.run.kernels(&row.contender, shape);
         (!kernels.is_empty()).then_some(Bar {
             contender: &row.contender,
             kernels,

@@ -1,7 +1,7 @@
 use maud::{Markup, html};
 
 use super::RankedRun;
-use crate::contest::dispatch::{Dispatch, dispatch};
+use crate::contest::dispatch_table::{DispatchTable, dispatch_table};
 use crate::contest::lineage::{Node, lineage};
 use crate::present::{interval, speedup};
 use crate::table::{Column, Table, Tone, Value, maybe, row};
@@ -9,15 +9,15 @@ use dgx_core::domain::Timing;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// Each design over its parent, per shape; and the best choice per shape.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let nodes = lineage(&subject.run, &subject.ranking);
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let nodes = lineage(&ranked.run, &ranked.ranking);
     let has_tree = nodes.iter().any(|n| n.depth > 0);
     html! {
         @if has_tree {
-            (tree(&nodes, 0)) (table(subject, &nodes).html())
-            p.note { (legend(subject.run.timing())) }
+            (tree(&nodes, 0)) (table(ranked, &nodes).html())
+            p.note { (legend(ranked.run.timing())) }
         }
-        (choice(subject))
+        (choice(ranked))
     }
 }
 
@@ -61,9 +61,9 @@ fn tree(nodes: &[Node], depth: usize) -> Markup {
     }
 }
 
-fn table(subject: &RankedRun, nodes: &[Node]) -> Table {
-    let shapes = &subject.run.header.shapes;
-    let noise = subject.ranking.noise();
+fn table(ranked: &RankedRun, nodes: &[Node]) -> Table {
+    let shapes = &ranked.run.header.shapes;
+    let noise = ranked.ranking.noise();
     let mut columns = vec![
         Column::key("contender"),
         Column::left("over"),
@@ -108,8 +108,8 @@ fn ratio(estimate: Option<&LogEstimate>, noise: f64) -> Value {
         .hint(interval(&found))
 }
 
-fn choice(subject: &RankedRun) -> Markup {
-    let Some(table) = dispatch(&subject.run, &subject.ranking) else {
+fn choice(ranked: &RankedRun) -> Markup {
+    let Some(table) = dispatch_table(&ranked.run, &ranked.ranking) else {
         return html! {};
     };
     let switches = table.choices.iter().any(|c| c.contender != table.single);
@@ -124,7 +124,7 @@ fn choice(subject: &RankedRun) -> Markup {
     }
 }
 
-fn choices(dispatch: &Dispatch) -> Table {
+fn choices(dispatch: &DispatchTable) -> Table {
     let over = Column::right(format!("over {}", dispatch.single));
     let columns = vec![
         Column::key("shape"),

@@ -6,13 +6,13 @@ use crate::table::{Column, Table, Tone, Value};
 use dgx_core::rank::{EntrantKind, Row};
 
 /// How close each cell came to being wrong: its largest error over the tolerance there.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let rows = subject.ranking.rows.iter();
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let rows = ranked.ranking.rows.iter();
     let rows: Vec<&Row> = rows.filter(|r| r.kind != EntrantKind::Yardstick).collect();
-    let worst = |row: &Row, shape: &str| subject.run.verdict(&row.contender, shape)?.worst;
+    let worst = |row: &Row, shape: &str| ranked.run.verdict(&row.contender, shape)?.worst;
     let columns = rows.iter().map(|row| Column::of_contender(&row.contender));
     let mut table = Table::keyed("shape", columns);
-    for shape in &subject.run.header.shapes {
+    for shape in &ranked.run.header.shapes {
         let found = rows.iter().map(|row| margin(worst(row, &shape.name)));
         table.push_named(&shape.name, found);
     }

@@ -12,15 +12,12 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The whole page. The last run is shown in full; the others are for comparison, oldest first.
-pub(crate) fn page(subjects: &[RankedRun], modelled: Option<&Agreement>) -> String {
-    let Some(subject) = subjects.last() else {
+pub(crate) fn page(runs: &[RankedRun], modelled: Option<&Agreement>) -> String {
+    let Some(ranked) = runs.last() else {
         return String::new();
     };
-    let title = format!(
-        "{}: {}",
-        subject.run.header.name, subject.run.header.question
-    );
-    document(&title, body(subjects, subject, modelled))
+    let title = format!("{}: {}", ranked.run.header.name, ranked.run.header.question);
+    document(&title, body(runs, ranked, modelled))
 }
 
 /// A page with this body.
@@ -44,47 +41,47 @@ pub(super) fn document(title: &str, body: Markup) -> String {
     markup.into_string()
 }
 
-fn body(subjects: &[RankedRun], subject: &RankedRun, modelled: Option<&Agreement>) -> Markup {
-    let how = match subject.run.timing() {
+fn body(runs: &[RankedRun], ranked: &RankedRun, modelled: Option<&Agreement>) -> Markup {
+    let how = match ranked.run.timing() {
         Timing::Measured => "How it was measured",
         Timing::Modelled => "How it was emulated and modelled",
         Timing::Recorded | Timing::Scripted => "Where it comes from",
     };
     // Failures come before the ranking.
     let sections: Vec<(&str, &str, Markup)> = vec![
-        ("failures", "Failures", failures::section(subject)),
-        ("hazards", "Races and hazards", hazards::section(subject)),
-        ("ranking", "Ranking", ranking::section(subject)),
-        ("shapes", "Shapes", heat::section(subject)),
-        ("pairs", "Pair by pair", pairs::section(subject)),
-        ("roofline", "Roofline", roofline::section(subject)),
-        ("kernels", "Kernels of a call", kernels::section(subject)),
-        ("counters", "Counters", counters::section(subject)),
-        ("samples", "Samples", samples::section(subject)),
-        ("lineage", "Lineage and dispatch", lineage::section(subject)),
-        ("claims", "Claims", claims::section(subject)),
+        ("failures", "Failures", failures::section(ranked)),
+        ("hazards", "Races and hazards", hazards::section(ranked)),
+        ("ranking", "Ranking", ranking::section(ranked)),
+        ("shapes", "Shapes", heat::section(ranked)),
+        ("pairs", "Pair by pair", pairs::section(ranked)),
+        ("roofline", "Roofline", roofline::section(ranked)),
+        ("kernels", "Kernels of a call", kernels::section(ranked)),
+        ("counters", "Counters", counters::section(ranked)),
+        ("samples", "Samples", samples::section(ranked)),
+        ("lineage", "Lineage and dispatch", lineage::section(ranked)),
+        ("claims", "Claims", claims::section(ranked)),
         (
             "margin",
             "Errors against the tolerance",
-            margin::section(subject),
+            margin::section(ranked),
         ),
         (
             "unsupported",
             "Unsupported shapes",
-            failures::unsupported(subject),
+            failures::unsupported(ranked),
         ),
         (
             "remarks",
             "Remarks of the compiler",
-            failures::remarks(subject),
+            failures::remarks(ranked),
         ),
-        ("history", "Runs compared", history::section(subjects)),
+        ("history", "Runs compared", history::section(runs)),
         (
             "modelled",
             "Modelled against measured",
             agreement::section(modelled),
         ),
-        ("environment", how, environment::section(subjects)),
+        ("environment", how, environment::section(runs)),
     ];
     let filled: Vec<_> = sections
         .iter()
@@ -92,12 +89,12 @@ fn body(subjects: &[RankedRun], subject: &RankedRun, modelled: Option<&Agreement
         .collect();
     html! {
         header {
-            h1 { (subject.run.header.question) }
-            p.faint { (summary::place(subject)) }
-            @if let Some(label) = across(subjects) { p.bad { strong { (label) } } }
+            h1 { (ranked.run.header.question) }
+            p.faint { (summary::place(ranked)) }
+            @if let Some(label) = across(runs) { p.bad { strong { (label) } } }
         }
-        @for sentence in summary::sentences(subject) { p.lead { (sentence) } }
-        (filter::bar(subject))
+        @for sentence in summary::sentences(ranked) { p.lead { (sentence) } }
+        (filter::bar(ranked))
         nav { @for (id, title, _) in &filled { a href={ "#" (id) } { (title) } } }
         @for (id, title, markup) in &filled {
             section { h2 id=(id) { (title) } (markup) }
@@ -105,9 +102,9 @@ fn body(subjects: &[RankedRun], subject: &RankedRun, modelled: Option<&Agreement
     }
 }
 
-fn across(subjects: &[RankedRun]) -> Option<String> {
-    let last = subjects.last()?;
-    let others = subjects.iter().filter_map(|s| mismatch(&s.run, &last.run));
+fn across(runs: &[RankedRun]) -> Option<String> {
+    let last = runs.last()?;
+    let others = runs.iter().filter_map(|s| mismatch(&s.run, &last.run));
     let first = others.into_iter().next()?;
     Some(format!(
         "Across devices: {first}. Ratios compare devices as well as designs."

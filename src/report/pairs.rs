@@ -10,10 +10,10 @@ use dgx_core::rank::{Pair, Row};
 use dgx_core::stats::CONFIDENCE;
 
 /// Every contender over every other, and whether they differ.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let ranking = &subject.ranking;
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let ranking = &ranked.ranking;
     let rows: Vec<&Row> = ranking.rows.iter().filter(|r| r.place.is_some()).collect();
-    let arm = |id: &ContenderId| subject.run.arm(id);
+    let arm = |id: &ContenderId| ranked.run.arm(id);
     let pairs: HashMap<(usize, usize), &Pair> =
         ranking.pairs.iter().map(|p| ((p.a, p.b), p)).collect();
     if pairs.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
         p.note {
             "Speed of the row’s contender over the column’s, in geometric mean over the shapes: above 1 the row is faster. \
              Green is decidedly faster, red decidedly slower"
-            @if subject.run.timing().sampled() { " (Holm-corrected over " (pairs.len()) " pairs)" }
+            @if ranked.run.timing().sampled() { " (Holm-corrected over " (pairs.len()) " pairs)" }
             "; faint ones do not differ significantly."
         }
     }

@@ -2,20 +2,20 @@ use maud::{Markup, html};
 
 use super::RankedRun;
 use super::plot::{Scale, across, decades, range, short, ticks};
-use crate::present::{belief, interval, over_title, ranking_table};
+use crate::present::{accuracy, interval, over_title, ranking_table};
 use crate::table::{Column, Value};
 use dgx_core::domain::{Interval, Timing};
 use dgx_core::rank::{EntrantKind, Row};
 use dgx_core::record::Run;
 
 /// The ranked table, each interval drawn on one common axis.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let (run, ranking) = (&subject.run, &subject.ranking);
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let (run, ranking) = (&ranked.run, &ranked.ranking);
     let mut table = ranking_table(run, ranking);
-    if let Some((scale, low, high)) = axis(subject) {
+    if let Some((scale, low, high)) = axis(ranked) {
         let column = Column::drawn(drawing(run.timing()), ruler(&scale, low, high));
         let rows = ranking.rows.iter();
-        let drawings = rows.map(|row| Value::drawing(drawn(subject, row, &scale)));
+        let drawings = rows.map(|row| Value::drawing(drawn(ranked, row, &scale)));
         table.insert_behind(&over_title(ranking), column, drawings.collect());
     }
     html! {
@@ -39,7 +39,7 @@ fn label(run: &Run, pairs: usize) -> String {
         ),
         Timing::Modelled => format!(
             "Contenders with the same rank (=) are tied. {}",
-            belief(run).unwrap_or_default()
+            accuracy(run).unwrap_or_default()
         ),
         Timing::Recorded => "All times were recorded elsewhere, without samples.".to_owned(),
         Timing::Scripted => "All times are scripted: nothing ran.".to_owned(),
@@ -58,20 +58,16 @@ pub(super) fn ruler(scale: &Scale, low: f64, high: f64) -> Markup {
 }
 
 /// The axis of all intervals, and its ends.
-fn axis(subject: &RankedRun) -> Option<(Scale, f64, f64)> {
-    let rows = subject
-        .ranking
-        .rows
-        .iter()
-        .filter_map(Row::speedup_interval);
+fn axis(ranked: &RankedRun) -> Option<(Scale, f64, f64)> {
+    let rows = ranked.ranking.rows.iter().filter_map(Row::speedup_interval);
     let ends = rows.flat_map(|i| [i.lower.unwrap_or(i.estimate), i.upper.unwrap_or(i.estimate)]);
     let (low, high) = range(ends.chain([1.0]))?;
     let (low, high) = (low * 0.97, high * 1.03);
     Some((Scale::log((low, high), (10.0, 190.0)), low, high))
 }
 
-fn drawn(subject: &RankedRun, row: &Row, scale: &Scale) -> Markup {
-    let found = match subject.ranking.reference.as_ref() == Some(&row.contender) {
+fn drawn(ranked: &RankedRun, row: &Row, scale: &Scale) -> Markup {
+    let found = match ranked.ranking.reference.as_ref() == Some(&row.contender) {
         true => Some(Interval::point(1.0)),
         false => row.speedup_interval(),
     };

@@ -14,25 +14,25 @@ const ROW: f64 = 18.0;
 
 /// One small plot per shape, with each contender's speed against the device's ceiling there, and
 /// one over all shapes.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    let shapes = &subject.run.header.shapes;
-    let Some(ceiling) = subject.run.header.device.ceiling() else {
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    let shapes = &ranked.run.header.shapes;
+    let Some(ceiling) = ranked.run.header.device.ceiling() else {
         return html! { p.note { "The record does not say what the device can do." } };
     };
-    if subject.ranking.cells.iter().all(|c| c.time.is_none()) {
+    if ranked.ranking.cells.iter().all(|c| c.time.is_none()) {
         return html! {};
     }
     html! {
         div.grid {
-            (overall(subject, &ceiling))
-            @for shape in shapes { (plot(subject, &ceiling, shape)) }
+            (overall(ranked, &ceiling))
+            @for shape in shapes { (plot(ranked, &ceiling, shape)) }
         }
         p.note {
             "The red line is the most the device could do on the shape: tensor cores at the clock "
-            @match subject.run.timing().sampled() { true => "the samples ran at", false => "of the target" }
+            @match ranked.run.timing().sampled() { true => "the samples ran at", false => "of the target" }
             ", or memory at its full bandwidth with every byte moved once, whichever is less. "
             "Green is the fastest contender of a shape"
-            @if let Some(yardstick) = &subject.run.header.yardstick { ", orange " (yardstick) }
+            @if let Some(yardstick) = &ranked.run.header.yardstick { ", orange " (yardstick) }
             "."
         }
     }
@@ -61,8 +61,8 @@ struct Point<'a> {
 
 /// The classic picture: every shape by its intensity, with its best contender and its baseline
 /// under the roof.
-fn overall(subject: &RankedRun, ceiling: &Ceiling) -> Markup {
-    let run = &subject.run;
+fn overall(ranked: &RankedRun, ceiling: &Ceiling) -> Markup {
+    let run = &ranked.run;
     let Some(first) = run.header.shapes.first() else {
         return html! {};
     };
@@ -75,7 +75,7 @@ fn overall(subject: &RankedRun, ceiling: &Ceiling) -> Markup {
         return html! {};
     };
     let (low, high) = (low * 0.6, high * 1.6);
-    let points = points(subject);
+    let points = points(ranked);
     let Some((least, _)) = range(points.iter().map(|p| p.speed)) else {
         return html! {};
     };
@@ -192,11 +192,11 @@ fn class(kind: EntrantKind, best: bool) -> &'static str {
 }
 
 /// Best contender, baseline and yardstick of each shape.
-fn points(subject: &RankedRun) -> Vec<Point<'_>> {
+fn points(ranked: &RankedRun) -> Vec<Point<'_>> {
     let mut points = Vec::new();
-    for shape in &subject.run.header.shapes {
-        for row in &subject.ranking.rows {
-            let cell = subject.ranking.cell(&row.contender, &shape.name);
+    for shape in &ranked.run.header.shapes {
+        for row in &ranked.ranking.rows {
+            let cell = ranked.ranking.cell(&row.contender, &shape.name);
             let Some(time) = cell.and_then(|c| c.time.as_ref()) else {
                 continue;
             };
@@ -206,8 +206,8 @@ fn points(subject: &RankedRun) -> Vec<Point<'_>> {
             points.push(Point {
                 shape: &shape.name,
                 contender: &row.contender,
-                intensity: intensity(&subject.run, shape),
-                speed: tera(&subject.run, shape, time.estimate().0),
+                intensity: intensity(&ranked.run, shape),
+                speed: tera(&ranked.run, shape, time.estimate().0),
                 class: class(row.kind, time.best),
             });
         }
@@ -215,13 +215,13 @@ fn points(subject: &RankedRun) -> Vec<Point<'_>> {
     points
 }
 
-fn plot(subject: &RankedRun, ceiling: &Ceiling, shape: &Shape) -> Markup {
-    let timed: Vec<(&ContenderId, f64, &str, Option<f64>)> = subject
+fn plot(ranked: &RankedRun, ceiling: &Ceiling, shape: &Shape) -> Markup {
+    let timed: Vec<(&ContenderId, f64, &str, Option<f64>)> = ranked
         .ranking
         .rows
         .iter()
         .filter_map(|r| {
-            let time = subject
+            let time = ranked
                 .ranking
                 .cell(&r.contender, &shape.name)?
                 .time
@@ -236,8 +236,8 @@ fn plot(subject: &RankedRun, ceiling: &Ceiling, shape: &Shape) -> Markup {
     }
     let (floor, _) = ceiling
         .at(clock)
-        .floor(&subject.run.operator.least_work(shape));
-    let ceiling = tera(&subject.run, shape, floor.0);
+        .floor(&ranked.run.operator.least_work(shape));
+    let ceiling = tera(&ranked.run, shape, floor.0);
     let x = Scale::linear((0.0, ceiling * 1.08), (126.0, 380.0));
     let height = ROW * timed.len() as f64 + 24.0;
     html! {
@@ -246,7 +246,7 @@ fn plot(subject: &RankedRun, ceiling: &Ceiling, shape: &Shape) -> Markup {
             svg viewBox={ "0 0 400 " (height) } role="img" aria-label={ "Roofline of " (shape.name) } {
                 @for (i, (contender, micros, class, _)) in timed.iter().enumerate() {
                     @let top = ROW * i as f64 + 3.0;
-                    @let value = tera(&subject.run, shape, *micros);
+                    @let value = tera(&ranked.run, shape, *micros);
                     g data-c=(contender) {
                         title { (contender) ": " (short(*micros)) " µs, " (short(value)) " TFLOP/s" }
                         text x="120" y=(top + 10.0) text-anchor="end" { (clip(contender.as_str())) }

@@ -16,13 +16,13 @@ const BEYOND: f64 = 0.01;
 
 /// Every cell's samples twice: their distribution, and in the order they were taken, with the
 /// clock. All plots have one range of times.
-pub(super) fn section(subject: &RankedRun) -> Markup {
-    if subject.run.tally.is_empty() {
+pub(super) fn section(ranked: &RankedRun) -> Markup {
+    if ranked.run.tally.is_empty() {
         return html! {};
     }
-    let shapes = subject.run.header.shapes.iter();
+    let shapes = ranked.run.header.shapes.iter();
     let panels: Vec<(&str, Vec<Strip>)> = shapes
-        .map(|shape| (shape.name.as_str(), strips(subject, &shape.name)))
+        .map(|shape| (shape.name.as_str(), strips(ranked, &shape.name)))
         .filter(|(_, strips)| !strips.is_empty())
         .collect();
     let strips = || panels.iter().flat_map(|(_, strips)| strips);
@@ -86,15 +86,15 @@ impl Strip<'_> {
     }
 }
 
-fn strips<'a>(subject: &'a RankedRun, shape: &str) -> Vec<Strip<'a>> {
-    let rows = subject.ranking.rows.iter();
-    rows.filter_map(|r| strip(subject, &r.contender, shape))
+fn strips<'a>(ranked: &'a RankedRun, shape: &str) -> Vec<Strip<'a>> {
+    let rows = ranked.ranking.rows.iter();
+    rows.filter_map(|r| strip(ranked, &r.contender, shape))
         .collect()
 }
 
-fn strip<'a>(subject: &'a RankedRun, contender: &'a ContenderId, shape: &str) -> Option<Strip<'a>> {
-    let time = subject.ranking.cell(contender, shape)?.time.as_ref()?;
-    let taken = subject.run.samples(contender, shape)?.in_order();
+fn strip<'a>(ranked: &'a RankedRun, contender: &'a ContenderId, shape: &str) -> Option<Strip<'a>> {
+    let time = ranked.ranking.cell(contender, shape)?.time.as_ref()?;
+    let taken = ranked.run.samples(contender, shape)?.in_order();
     let mut logs: Vec<f64> = taken.iter().map(|s| f64::from(s.log)).collect();
     logs.sort_by(f64::total_cmp);
     let median = *logs.get(logs.len() / 2)?;

@@ -1,35 +1,35 @@
 use super::RankedRun;
-use crate::present::{self, belief, interval, percent};
+use crate::present::{self, accuracy, interval, percent};
 use dgx_core::claims::ClaimVerdict;
 use dgx_core::domain::{Joined, Status, Timing, counted};
 use dgx_core::rank::{EntrantKind, Row, describe};
 
 /// The round, the device and the time.
-pub(super) fn place(subject: &RankedRun) -> String {
-    let header = &subject.run.header;
+pub(super) fn place(ranked: &RankedRun) -> String {
+    let header = &ranked.run.header;
     format!(
         "{} · {} × {} on {} · {} · {}",
         header.name,
         counted(header.contenders.len(), "contender"),
         counted(header.shapes.len(), "shape"),
-        describe(&subject.run),
+        describe(&ranked.run),
         header.started,
-        subject.file()
+        ranked.file()
     )
 }
 
 /// The run in three sentences: the fastest, the correct ones, the certainty. If the run is
 /// incomplete, that comes first.
-pub(super) fn sentences(subject: &RankedRun) -> Vec<String> {
-    let lacks = present::lacks(&subject.run, &subject.ranking);
+pub(super) fn sentences(ranked: &RankedRun) -> Vec<String> {
+    let lacks = present::lacks(&ranked.run, &ranked.ranking);
     let lacks = lacks.map(|lacks| format!("This run is not complete: {lacks}."));
-    let rest = [winner(subject), rightness(subject), certainty(subject)];
+    let rest = [winner(ranked), rightness(ranked), certainty(ranked)];
     lacks.into_iter().chain(rest).collect()
 }
 
-fn winner(subject: &RankedRun) -> String {
-    let ranking = &subject.ranking;
-    let ranked = ranking.rows.iter().filter(|r| r.place.is_some()).count();
+fn winner(ranked: &RankedRun) -> String {
+    let ranking = &ranked.ranking;
+    let count = ranking.rows.iter().filter(|r| r.place.is_some()).count();
     let Some(first) = ranking.winners().next() else {
         return present::unranked(ranking).unwrap_or_default();
     };
@@ -51,21 +51,21 @@ fn winner(subject: &RankedRun) -> String {
         .map(|r| r.contender.as_str())
         .collect();
     match tied.is_empty() {
-        true => format!("{name} is the fastest of {ranked}: {over}."),
+        true => format!("{name} is the fastest of {count}: {over}."),
         false => format!(
-            "{name} leads {ranked} contenders ({over}), tied with {}.",
+            "{name} leads {count} contenders ({over}), tied with {}.",
             tied.join(", ")
         ),
     }
 }
 
-fn rightness(subject: &RankedRun) -> String {
-    let rows = subject.ranking.rows.iter();
+fn rightness(ranked: &RankedRun) -> String {
+    let rows = ranked.ranking.rows.iter();
     let rows: Vec<&Row> = rows.filter(|r| r.kind != EntrantKind::Yardstick).collect();
-    let claims = claims(subject, &rows);
-    let recorded = subject.run.timing() == Timing::Recorded;
+    let claims = claims(ranked, &rows);
+    let recorded = ranked.run.timing() == Timing::Recorded;
     let unchecked = recorded && rows.iter().all(|r| r.status.is_none());
-    if unchecked || subject.run.header.settings.time_only {
+    if unchecked || ranked.run.header.settings.time_only {
         return format!("Nothing here was checked against an oracle{claims}.");
     }
     let right = || rows.iter().filter(|r| r.status == Some(Status::Ok));
@@ -88,9 +88,9 @@ fn rightness(subject: &RankedRun) -> String {
 }
 
 /// How many claims were met, missed and so on.
-fn claims(subject: &RankedRun, rows: &[&Row]) -> String {
+fn claims(ranked: &RankedRun, rows: &[&Row]) -> String {
     let verdicts: Vec<ClaimVerdict> = (rows.iter())
-        .filter_map(|r| Some(subject.claim(&r.contender)?.verdict))
+        .filter_map(|r| Some(ranked.claim(&r.contender)?.verdict))
         .collect();
     use ClaimVerdict::{Met, Missed, Reversed, Untested};
     let counts = [Met, Missed, Reversed, Untested]
@@ -105,10 +105,10 @@ fn claims(subject: &RankedRun, rows: &[&Row]) -> String {
     }
 }
 
-fn certainty(subject: &RankedRun) -> String {
-    let run = &subject.run;
+fn certainty(ranked: &RankedRun) -> String {
+    let run = &ranked.run;
     match run.timing() {
-        Timing::Modelled => belief(run).unwrap_or_default(),
+        Timing::Modelled => accuracy(run).unwrap_or_default(),
         Timing::Recorded => {
             "Times were taken down elsewhere, without samples and so without intervals.".to_owned()
         }
@@ -119,7 +119,7 @@ fn certainty(subject: &RankedRun) -> String {
         }
         Timing::Measured => {
             let (blocks, processes) = (run.tally.blocks(), run.tally.process_count());
-            let tell = match &subject.ranking.detectable {
+            let tell = match &ranked.ranking.detectable {
                 Some(d) => format!(
                     "differences of {} or more can be detected",
                     percent(d.effect)

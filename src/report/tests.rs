@@ -3,12 +3,12 @@ use dgx_core::domain::Status;
 use dgx_core::record::schema::Line;
 use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
-fn subject(field: &Synthetic) -> RankedRun {
+fn ranked(field: &Synthetic) -> RankedRun {
     RankedRun::new(field.run(), "ab".repeat(32))
 }
 
 fn sentences(field: &Synthetic) -> String {
-    summary::sentences(&subject(field)).join("\n")
+    summary::sentences(&ranked(field)).join("\n")
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn right_and_without_a_time() {
 
 #[test]
 fn every_section_is_there_and_nothing_is_fetched() {
-    let text = page(&[subject(&Synthetic::round4())], None);
+    let text = page(&[ranked(&Synthetic::round4())], None);
     for id in [
         "ranking",
         "shapes",
@@ -68,7 +68,7 @@ fn every_section_is_there_and_nothing_is_fetched() {
 fn failures_come_first() {
     let mut field = Synthetic::round4();
     field.entries[1].status = Status::Unsupported;
-    let text = page(&[subject(&field)], None);
+    let text = page(&[ranked(&field)], None);
     let place = |id: &str| text.find(&format!("<h2 id=\"{id}\">")).expect(id);
     assert!(place("failures") < place("ranking") && place("ranking") < place("unsupported"));
     let failures = &text[place("failures")..place("ranking")];
@@ -78,8 +78,8 @@ fn failures_come_first() {
 /// Every cell of the matrix is the reverse of the one across the diagonal.
 #[test]
 fn pairs_mirror_each_other() {
-    let subject = subject(&Synthetic::round4());
-    let text = pairs::section(&subject).into_string();
+    let ranked = ranked(&Synthetic::round4());
+    let text = pairs::section(&ranked).into_string();
     let rows: Vec<Vec<f64>> = text
         .split("<tr data-c")
         .skip(1)
@@ -105,7 +105,7 @@ fn pairs_mirror_each_other() {
 fn heat_does_not_saturate() {
     let mut field = Synthetic::round4();
     field.entries[2].time = 40.0;
-    let text = heat::section(&subject(&field)).into_string();
+    let text = heat::section(&ranked(&field)).into_string();
     let (legend, cells) = text.split_once("<table").expect("a table");
     let ends = legend.matches('×').count();
     assert_eq!(ends, 5, "{legend}");
@@ -115,7 +115,7 @@ fn heat_does_not_saturate() {
 
 #[test]
 fn emulated_runs_show_what_was_counted() {
-    let text = page(&[subject(&Synthetic::round4().modelled())], None);
+    let text = page(&[ranked(&Synthetic::round4().modelled())], None);
     assert!(text.contains("<h2 id=\"counters\">"));
     assert!(text.contains("Counted, not modelled: "));
     for title in [
@@ -126,7 +126,7 @@ fn emulated_runs_show_what_was_counted() {
     ] {
         assert!(text.contains(&format!(">{title}</th>")), "{title}");
     }
-    assert!(!page(&[subject(&Synthetic::round4())], None).contains("<h2 id=\"counters\">"));
+    assert!(!page(&[ranked(&Synthetic::round4())], None).contains("<h2 id=\"counters\">"));
 }
 
 /// For a measured run they come from separate calls, and the page says so.
@@ -161,7 +161,7 @@ fn text_from_run_files_is_escaped() {
     let mut field = Synthetic::round4();
     field.entries[1].name = "<script>alert(1)</script>";
     field.entries[3].reason = Some("<img src=x onerror=alert(2)>\u{1b}[2J");
-    let text = page(&[subject(&field)], None);
+    let text = page(&[ranked(&field)], None);
     assert!(!text.contains("<script>alert") && !text.contains("<img"));
     assert!(text.contains("&lt;script&gt;alert(1)") && !text.contains('\u{1b}'));
 }
@@ -178,7 +178,7 @@ fn odd_runs_still_make_a_page() {
     }
     none.yardstick = None;
     for field in [one, none, Synthetic::round4().modelled()] {
-        let text = page(&[subject(&field)], None);
+        let text = page(&[ranked(&field)], None);
         assert!(text.contains("</html>") && numbers_are_finite(&text));
     }
 }
@@ -190,11 +190,11 @@ fn several_runs_make_a_history() {
     later
         .entries
         .push(SyntheticContender::ok("ping-pong", 0.45).child_of("interleaved"));
-    let text = page(&[subject(&Synthetic::round4()), subject(&later)], None);
+    let text = page(&[ranked(&Synthetic::round4()), ranked(&later)], None);
     assert!(text.contains("<h2 id=\"history\">"));
     assert!(!text.contains("Across devices"));
     let mixed = page(
-        &[subject(&Synthetic::round4().modelled()), subject(&later)],
+        &[ranked(&Synthetic::round4().modelled()), ranked(&later)],
         None,
     );
     assert!(mixed.contains("Across devices"));
@@ -229,8 +229,8 @@ fn hazards_have_a_section() {
         remedy: "__syncthreads()".to_owned(),
         times: 3,
     }];
-    let subject = subject(&field);
-    let text = hazards::section(&subject).into_string();
+    let ranked = ranked(&field);
+    let text = hazards::section(&ranked).into_string();
     assert_eq!(text.matches("shared &lt;tile&gt;").count(), 1, "{text}");
     for words in [
         "x.cu:41",
@@ -241,7 +241,7 @@ fn hazards_have_a_section() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(page(&[subject], None).contains("<h2 id=\"hazards\">"));
+    assert!(page(&[ranked], None).contains("<h2 id=\"hazards\">"));
     let none = page(
         &[super::RankedRun::new(
             Synthetic::round4().run(),
@@ -275,8 +275,8 @@ fn failures_give_the_reason_and_what_to_do() {
     });
     let text: String = text.collect();
     let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
-    let subject = RankedRun::new(run, "ab".repeat(32));
-    let text = failures::section(&subject).into_string();
+    let ranked = RankedRun::new(run, "ab".repeat(32));
+    let text = failures::section(&ranked).into_string();
     let place = |words: &str| {
         text.find(words)
             .unwrap_or_else(|| panic!("no {words}: {text}"))
@@ -304,8 +304,8 @@ fn the_roofline_names_each_shape_once_and_beside_its_points() {
     let mut tied = Synthetic::round4().modelled();
     tied.entries[1].time = tied.entries[2].time;
     for field in [tied, Synthetic::round4()] {
-        let subject = subject(&field);
-        let text = roofline::section(&subject).into_string();
+        let ranked = ranked(&field);
+        let text = roofline::section(&ranked).into_string();
         let (overall, bars) = text.split_once("</figure>").expect("two pictures");
         let number = |tag: &str, key: &str| -> f64 {
             let (_, rest) = tag.split_once(&format!("{key}=\"")).expect(key);

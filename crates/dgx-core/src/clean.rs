@@ -31,8 +31,8 @@ fn suspicious(line: &[u8]) -> bool {
 /// Whether a line is ASCII without escapes, and so harmless. A fold instead of a search, because it
 /// handles many bytes at a time.
 pub fn plain(line: &[u8]) -> bool {
-    let odd = |b: &u8| *b == b'\\' || *b >= 0x7f;
-    !line.iter().fold(false, |found, b| found | odd(b))
+    let escaped = |b: &u8| *b == b'\\' || *b >= 0x7f;
+    !line.iter().fold(false, |found, b| found | escaped(b))
 }
 
 fn scrub(value: &mut Value) {

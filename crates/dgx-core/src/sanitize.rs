@@ -73,7 +73,7 @@ impl SanitizeReport {
                 std::iter::once(here).chain(there)
             });
             let lines = accesses.flat_map(|access| &mut access.lines);
-            let what = cell.deviation.as_mut().map(|odd| &mut odd.what);
+            let what = cell.deviation.as_mut().map(|deviation| &mut deviation.what);
             for text in lines.chain(what).chain(&mut cell.reason) {
                 *text = tells(text);
             }
@@ -96,8 +96,8 @@ impl SanitizeReport {
     /// Contenders whose status differs from the one their variants declare, with their actual
     /// result. A contender that declares `racy` may also be wrong, since its luck may fail; one
     /// that has not run on all its shapes may still show it.
-    pub fn surprises(&self) -> BTreeMap<&ContenderId, String> {
-        let mut surprises = BTreeMap::new();
+    pub fn unexpected(&self) -> BTreeMap<&ContenderId, String> {
+        let mut unexpected = BTreeMap::new();
         let mut shown: BTreeMap<&ContenderId, bool> = BTreeMap::new();
         for cell in &self.cells {
             let racy = !cell.hazards.is_empty();
@@ -111,7 +111,7 @@ impl SanitizeReport {
                     .reason
                     .clone()
                     .unwrap_or_else(|| cell.status.to_string());
-                surprises.entry(&cell.contender).or_insert(what);
+                unexpected.entry(&cell.contender).or_insert(what);
             }
             let declared = match cell.expect {
                 Status::Ok => true,
@@ -126,9 +126,9 @@ impl SanitizeReport {
             let expect = cells.find(|cell| cell.contender == *contender);
             let expect = expect.map_or(Status::Ok, |cell| cell.expect);
             let what = format!("expect = \"{expect}\", and nothing of it was seen");
-            surprises.entry(contender).or_insert(what);
+            unexpected.entry(contender).or_insert(what);
         }
-        surprises
+        unexpected
     }
 }
 
@@ -144,7 +144,11 @@ mod tests {
                 cells,
                 left: Vec::new(),
             };
-            report.surprises().keys().map(ToString::to_string).collect()
+            report
+                .unexpected()
+                .keys()
+                .map(ToString::to_string)
+                .collect()
         };
         let as_declared = vec![
             cell("right", Status::Ok, Status::Ok, vec![]),
@@ -173,7 +177,7 @@ mod tests {
             cell("bad", Status::Ok, Status::Racy, vec![hazard(1)]),
         ];
         let report = SanitizeReport { cells, left };
-        let names: Vec<&str> = report.surprises().keys().map(|id| id.as_str()).collect();
+        let names: Vec<&str> = report.unexpected().keys().map(|id| id.as_str()).collect();
         assert_eq!(names, ["bad"]);
     }
 }

@@ -119,7 +119,7 @@ pub(super) fn fit(
     for _ in 0..ATTEMPTS {
         go_through(&mut tries, &mut fitted, &bar);
         for tried in &mut tries {
-            tried.doubt(&fitted);
+            tried.check_fit(&fitted);
         }
         let kept = tries
             .iter()
@@ -168,7 +168,7 @@ impl<'q> Try<'q> {
     }
 
     /// Notes where what was found is no answer after all.
-    fn doubt(&mut self, fitted: &Machine) {
+    fn check_fit(&mut self, fitted: &Machine) {
         if self.standing != Standing::Fitted {
             return;
         }

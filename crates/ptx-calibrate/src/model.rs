@@ -7,7 +7,7 @@ use super::measure::could_not_run;
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Device};
 use dgx_run::backend::emu::EmuBackend;
-use dgx_run::backend::{Backend, CallInput, Emulation, Job, Modelled, Salt};
+use dgx_run::backend::{Backend, CallInput, CallSeed, Emulation, Job, Modelled};
 use dgx_run::compile::{Compiler, Image};
 use dgx_run::operator::Operands;
 use dgx_run::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell};
@@ -122,7 +122,7 @@ fn time(
     let observed = loaded.call(&CallInput {
         operands,
         key: "",
-        salt: Salt::of_call(0, 0),
+        call_seed: CallSeed::of_call(0, 0),
         time_limit: TIME_LIMIT,
         timed: true,
         emulation: Emulation {

@@ -13,7 +13,7 @@ use self::warmth::{PAGE, Reads, Warmth, shared_sectors};
 use crate::classes::classes;
 use crate::cubin::Code;
 use crate::sm::{Replay, Sim, Stuck, Work};
-use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
+use crate::times::{Activity, Cause, CtaTimes, Epilogue, Span, WarpTimes};
 use ptx_machine::Machine;
 
 /// One launch of a call, as far as it was traced.
@@ -127,7 +127,7 @@ pub struct LaunchTimes {
     /// The CTAs of that SM.
     pub ctas: Vec<CtaTimes>,
     /// Cycles of warps, by what they went to.
-    pub spent: [f64; Spent::ALL.len()],
+    pub spent: [f64; Activity::ALL.len()],
     /// The same for each of them.
     pub warps: Vec<WarpTimes>,
     /// The same piece by piece, if asked for.

@@ -55,5 +55,5 @@ pub use call::{CallTimes, LaunchTimes, Launched, ReplayError};
 pub use cubin::{Code, CubinError};
 pub use ptx_machine::{Machine, TensorMemory};
 pub use sm::{Awaited, Stuck, Waiting};
-pub use times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
+pub use times::{Activity, Cause, CtaTimes, Epilogue, Span, WarpTimes};
 pub use trust::telling;

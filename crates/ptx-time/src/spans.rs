@@ -76,13 +76,13 @@ impl Spans {
 /// Whether a span goes on where the last of its warp ends, with the same or for no time worth a
 /// span of its own; then they are one, told by what most of it went to.
 fn join(last: &mut Span, span: &Span, grain: f64) -> bool {
-    let same = (last.spent, last.line) == (span.spent, span.line);
+    let same = (last.activity, last.line) == (span.activity, span.line);
     let (before, after) = (last.to - last.from, span.to - span.from);
     if last.to != span.from || !(same || before < grain || after < grain) {
         return false;
     }
     if after > before {
-        (last.spent, last.line) = (span.spent, span.line);
+        (last.activity, last.line) = (span.activity, span.line);
     }
     last.to = span.to;
     true
@@ -91,15 +91,15 @@ fn join(last: &mut Span, span: &Span, grain: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::times::Spent;
+    use crate::times::Activity;
 
-    fn span(warp: usize, from: usize, spent: Spent) -> Span {
+    fn span(warp: usize, from: usize, activity: Activity) -> Span {
         Span {
             cta: 0,
             warp,
             from: from as f64,
             to: from as f64 + 1.0,
-            spent,
+            activity,
             line: 1,
         }
     }
@@ -108,8 +108,8 @@ mod tests {
     fn what_goes_on_is_one_span() {
         let mut spans = Spans::default();
         for at in 0..10 {
-            spans.tell(span(0, at, Spent::Issuing));
-            spans.tell(span(1, 2 * at, Spent::Issuing));
+            spans.tell(span(0, at, Activity::Issuing));
+            spans.tell(span(1, 2 * at, Activity::Issuing));
         }
         let told = spans.end();
         assert_eq!(told.iter().filter(|s| s.warp == 0).count(), 1);
@@ -123,9 +123,9 @@ mod tests {
             ..Spans::default()
         };
         for at in 0..10_000 {
-            let spent = [Spent::Issuing, Spent::Memory][at % 2];
-            spans.tell(span(0, at, spent));
-            spans.tell(span(1, at, spent));
+            let activity = [Activity::Issuing, Activity::Memory][at % 2];
+            spans.tell(span(0, at, activity));
+            spans.tell(span(1, at, activity));
         }
         let told = spans.end();
         assert!(told.len() < 100, "{}", told.len());
@@ -143,7 +143,7 @@ mod tests {
             ..Spans::default()
         };
         for at in 0..1000 {
-            spans.tell(span(0, 2 * at, Spent::Issuing));
+            spans.tell(span(0, 2 * at, Activity::Issuing));
         }
         assert_eq!(spans.end().len(), 1000);
     }

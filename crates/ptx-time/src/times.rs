@@ -2,7 +2,7 @@
 
 /// What a warp's time went to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Spent {
+pub enum Activity {
     /// Issuing, and the fixed latencies between instructions.
     Issuing,
     /// Another warp had the scheduler or the pipe.
@@ -23,7 +23,7 @@ pub enum Spent {
     Launch,
 }
 
-impl Spent {
+impl Activity {
     /// All, in the order in which they are told.
     pub const ALL: [Self; 9] = [
         Self::Issuing,
@@ -99,7 +99,7 @@ pub struct WarpTimes {
     /// Which of its warps.
     pub warp: usize,
     /// Cycles, by what they went to.
-    pub spent: [f64; Spent::ALL.len()],
+    pub spent: [f64; Activity::ALL.len()],
 }
 
 /// A piece of a warp's time.
@@ -114,7 +114,7 @@ pub struct Span {
     /// Cycles.
     pub to: f64,
     /// What it went to.
-    pub spent: Spent,
+    pub activity: Activity,
     /// Line of the PTX.
     pub line: u32,
 }

@@ -7,7 +7,7 @@
 
 use ptx_emu::trace::{Deed, Event, Trace, Watch};
 use ptx_emu::{Config, DeviceLimits, Launch, Memory, Module, Params};
-use ptx_time::{CallTimes, Code, CubinError, Launched, Machine, ReplayError, Spent};
+use ptx_time::{Activity, CallTimes, Code, CubinError, Launched, Machine, ReplayError};
 
 const CUBIN: &[u8] = include_bytes!("data/relay.cubin");
 const PTX: &str = include_str!("data/relay.ptx");
@@ -150,7 +150,7 @@ fn a_consumer_waits_for_what_its_producer_waits_for() {
     let mut far = machine();
     far.l2_latency = 500.0;
     let (near, far) = (replay(&machine(), &trace, 1), replay(&far, &trace, 1));
-    let phase = |call: &CallTimes| call.launches[0].spent[Spent::Phase as usize];
+    let phase = |call: &CallTimes| call.launches[0].spent[Activity::Phase as usize];
     assert!(
         phase(&far) > 4.5 * phase(&near),
         "{} {}",

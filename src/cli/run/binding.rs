@@ -1,7 +1,7 @@
 //! The part of `dgx explain` that comes from the time model: what limits a call, and how much
 //! removing each limit would save at most.
 
-use crate::present::{Column, Style, Table, belief_again, percent};
+use crate::present::{Column, Style, Table, accuracy_in_short, percent};
 use dgx_core::domain::{BackendKind, Device, Micros};
 use dgx_core::record::schema::DeviceRecord;
 use dgx_run::backend::emu::machine;
@@ -35,14 +35,15 @@ pub(super) fn binding(
     match found {
         Ok((whole, savings)) => {
             let record = DeviceRecord::new(BackendKind::Emu, device);
-            let belief = belief_again(&record, &plan.round.operator.name).unwrap_or_default();
+            let accuracy =
+                accuracy_in_short(&record, &plan.round.operator.name).unwrap_or_default();
             let shape = &plan.shapes[cell.shape].name;
             let head = headline(shape, whole, &savings);
             format!(
                 "{}\n{}\n{}",
                 style.fold(&head, 0),
                 table(whole, &savings).render(style),
-                style.fold(&belief, 0)
+                style.fold(&accuracy, 0)
             )
         }
         Err(why) => style.fold(&why.to_string(), 2),

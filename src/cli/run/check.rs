@@ -315,8 +315,8 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
             told.push(id);
         }
     }
-    let mut surprises = plan.cells.iter().filter(surprising);
-    let Some(cell) = surprises.find(|cell| !elsewhere(cell)) else {
+    let mut unexpected = plan.cells.iter().filter(surprising);
+    let Some(cell) = unexpected.find(|cell| !elsewhere(cell)) else {
         return Ok(());
     };
     let PlanOutcome::Unsupported { reason } = &cell.outcome else {

@@ -2,10 +2,10 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use super::examined_round::examined_round;
 use super::explain::plan_for_machine;
 use super::machine;
 use super::profile::{ambiguous, shape};
-use super::subject::subject;
 use crate::cli::{Globals, named, runs};
 use crate::present::{Commands, DebugContext, Folders, account_text, next_command};
 use dgx_core::config::{Round, target};
@@ -89,7 +89,7 @@ const DEBUGGING: SignalMessages = SignalMessages {
 /// Judges one cell and prints everything known about it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let (round, run) = subject(args.of.as_deref(), &args.contender, &catalog)?;
+    let (round, run) = examined_round(args.of.as_deref(), &args.contender, &catalog)?;
     let case = DebuggedCell::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
     let compiler = machine::compiler(args.compile.limits())?;

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::binding::binding;
+use super::examined_round::examined_round;
 use super::machine;
-use super::subject::subject;
 use crate::cli::Globals;
 use crate::cli::named;
 use crate::cli::runs;
@@ -51,7 +51,7 @@ const EXPLAINING: SignalMessages = SignalMessages {
 /// beside it where a run has them.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let (mut round, run) = subject(args.of.as_deref(), &args.contender, &catalog)?;
+    let (mut round, run) = examined_round(args.of.as_deref(), &args.contender, &catalog)?;
     args.shapes.keep_in_round(&mut round)?;
     // Times of another device do not apply to this one.
     let run = run.filter(|_| args.target.is_none());

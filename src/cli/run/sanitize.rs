@@ -1,9 +1,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::examined_round::{self, check_variant, examined_round};
 use super::explain::no_contender;
 use super::machine;
-use super::subject::{self, check_variant, subject};
 use crate::cli::select::Names;
 use crate::cli::{Globals, named, runs, select};
 use crate::export::{self, hazards};
@@ -42,7 +42,7 @@ describes what is found.")]
 pub(crate) struct Args {
     /// Contender (a variant, or one of its parameter choices), or a round
     #[arg(value_name = "CONTENDER|ROUND")]
-    subject: String,
+    name: String,
     /// For a contender: the round or run that has its shapes and tolerances [default:
     /// the newest run if that has the contender, else configs/CONTENDER.toml, else the
     /// newest run]
@@ -109,12 +109,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let config = match args.of {
         Some(_) => None,
-        None => subject::round_rather_than_variant(&args.subject, &catalog),
+        None => examined_round::round_rather_than_variant(&args.name, &catalog),
     };
     let (reference_round, run) = match config {
         Some(_) => (None, None),
         None => {
-            check_variant(&args.subject, &catalog)?;
+            check_variant(&args.name, &catalog)?;
             reference_round(&args, &catalog)?.unzip()
         }
     };
@@ -163,8 +163,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// A round of the operator of the variant to examine, which no round or run was named for.
 fn any_round(args: &Args, catalog: &Catalog) -> Result<Round, CommandError> {
-    let name = runs::selection(&args.subject)?.variant;
-    let operator = subject::operator_of(&name, catalog)?;
+    let name = runs::selection(&args.name)?.variant;
+    let operator = examined_round::operator_of(&name, catalog)?;
     Ok(sanitize::any_round(&operator)?)
 }
 
@@ -219,7 +219,7 @@ fn examine(
     say!("{}", hazards_text(&report, schedules, again, &style));
     written?;
     Ok(
-        match (report.left.is_empty(), report.surprises().is_empty()) {
+        match (report.left.is_empty(), report.unexpected().is_empty()) {
             (false, _) => Exit::CouldNotRun,
             (true, true) => Exit::Done,
             (true, false) => Exit::Unexpected,
@@ -245,8 +245,8 @@ fn reference_round(
     catalog: &Catalog,
 ) -> Result<Option<(Round, Option<Run>)>, CommandError> {
     match &args.of {
-        Some(path) => subject(Some(path), &args.subject, catalog).map(Some),
-        None => subject::default_round(&args.subject),
+        Some(path) => examined_round(Some(path), &args.name, catalog).map(Some),
+        None => examined_round::default_round(&args.name),
     }
 }
 
@@ -263,16 +263,16 @@ fn contenders_of(
     device: &Device,
 ) -> Result<Vec<Contender>, CommandError> {
     if !args.only.is_empty() {
-        let message = format!("--only: `{}` is not a round", args.subject);
+        let message = format!("--only: `{}` is not a round", args.name);
         return Err(InputError::new(message, "name the contender alone, or a round").into());
     }
     let Selection {
         variant, params, ..
-    } = runs::selection(&args.subject)?;
+    } = runs::selection(&args.name)?;
     let variant = catalog.variant_on(&variant, device.chip)?;
     let chosen = variant.contenders(&params);
     match chosen.is_empty() {
-        true => Err(no_contender(&variant, &args.subject, &params).into()),
+        true => Err(no_contender(&variant, &args.name, &params).into()),
         false => Ok(chosen),
     }
 }
@@ -285,7 +285,7 @@ fn cases(
     device: &Device,
 ) -> Result<Vec<SanitizeCase>, CommandError> {
     if args.round_shapes && !of_round {
-        let message = format!("--round-shapes: `{}` is not a round", args.subject);
+        let message = format!("--round-shapes: `{}` is not a round", args.name);
         return Err(InputError::new(message, "name a round file, or shapes with --shape").into());
     }
     let shapes = match args.round_shapes {
@@ -351,7 +351,7 @@ fn refuse_if_none_runs(tasks: &[SanitizeTask]) -> Result<(), CommandError> {
 
 /// The command line, as typed.
 fn asked(args: &Args, globals: &Globals) -> String {
-    let mut words = vec![format!("dgx sanitize {}", typed(&args.subject))];
+    let mut words = vec![format!("dgx sanitize {}", typed(&args.name))];
     words.extend(args.of.as_ref().map(typed));
     let list = |flag: &str, names: &Names| format!("{flag} {}", typed(names.0.join(",")));
     words.extend(args.only.iter().map(|names| list("--only", names)));
@@ -375,7 +375,7 @@ fn page(
     again: &dyn Fn(&SanitizedCell) -> String,
     globals: &Globals,
 ) -> String {
-    let words = std::iter::once(&args.subject).chain(&args.target);
+    let words = std::iter::once(&args.name).chain(&args.target);
     let files = words.map(Path::new).chain(args.of.as_deref());
     let folders = globals.variants.iter().map(PathBuf::as_path);
     let project = std::env::current_dir().unwrap_or_default();
@@ -411,15 +411,15 @@ fn again(
     let contender = cell.contender.typed();
     // A round has its own tolerances.
     let mut words = vec![match of_round {
-        true => format!("dgx sanitize {} --only {contender}", typed(&args.subject)),
+        true => format!("dgx sanitize {} --only {contender}", typed(&args.name)),
         false => format!("dgx sanitize {contender}"),
     }];
     words.extend(reference_round.map(typed));
     let SanitizeCase { shape, sms, .. } = &cell.case;
     let sizes = sanitize::size_text(&shape.groups);
     words.push(format!("--shape {sizes} --sms {sms}"));
-    if let Some(odd) = &cell.deviation {
-        words.push(format!("--schedule {}", odd.schedule));
+    if let Some(deviation) = &cell.deviation {
+        words.push(format!("--schedule {}", deviation.schedule));
     }
     words.extend(manner(args));
     words.join(" ") + &Folders::named(&globals.variants).flags()

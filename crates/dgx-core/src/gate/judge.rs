@@ -13,8 +13,8 @@ use crate::diagnostic::{CommandError, InputError, did_you_mean};
 use crate::domain::{ContenderId, Status, Timing};
 use crate::number::{interval, speedup, threshold};
 use crate::rank::{
-    ComparedSide, Comparison, Doubt, Mismatch, Ranking, Slack, compare_runs, limit, mismatch,
-    same_card,
+    ComparedSide, Comparison, Margin, Mismatch, Ranking, SystematicError, compare_runs, limit,
+    mismatch, same_card,
 };
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
@@ -488,51 +488,56 @@ impl JudgedContender<'_> {
         }
         let mut findings = Vec::new();
         let whole = |c: &&Comparison| c.shapes.len() == beside.asked.len();
-        let slack = self.slack(None);
+        let margin = self.margin(None);
         findings.push(match beside.comparison.as_ref().filter(whole) {
             Some(comparison) => {
-                let judged = self.no_slower(&comparison.geomean, &slack, None);
-                self.judged(Rule::NotSlower, None, speed::wanted(&slack), judged)
+                let judged = self.no_slower(&comparison.geomean, &margin, None);
+                self.judged(Rule::NotSlower, None, speed::wanted(&margin), judged)
             }
-            None => self.no_ratio(Rule::NotSlower, speed::wanted(&slack), beside),
+            None => self.no_ratio(Rule::NotSlower, speed::wanted(&margin), beside),
         });
         for (shape, estimate) in beside.comparison.iter().flat_map(|c| &c.shapes) {
-            let slack = self.slack(Some(shape));
-            let judged = self.no_slower(estimate, &slack, Some(shape));
+            let margin = self.margin(Some(shape));
+            let judged = self.no_slower(estimate, &margin, Some(shape));
             if judged.ruling != Ruling::Passed {
-                let wanted = speed::wanted(&slack);
+                let wanted = speed::wanted(&margin);
                 findings.push(self.judged(Rule::NotSlower, Some(shape), wanted, judged));
             }
         }
         findings
     }
 
-    fn slack(&self, shape: Option<&str>) -> Slack {
+    fn margin(&self, shape: Option<&str>) -> Margin {
         match self.over {
             ComparedWith::Contender(_) => {
                 let own = limit(self.run, self.ranking, shape);
-                Slack::of([own, None], self.doubt(), self.run.timing())
+                Margin::of([own, None], self.systematic(), self.run.timing())
             }
             ComparedWith::Run(base, ranking) => {
-                Slack::between((base, ranking), (self.run, self.ranking), shape)
+                Margin::between((base, ranking), (self.run, self.ranking), shape)
             }
         }
     }
 
     fn at_least(&self, estimate: &LogEstimate, least: f64, shape: Option<&str>) -> SpeedRuling {
         let limit = limit(self.run, self.ranking, shape);
-        let judge = || speed::judge(estimate, least, limit, self.run.timing(), self.doubt());
+        let judge = || speed::judge(estimate, least, limit, self.run.timing(), self.systematic());
         let uncontrolled = speed::uncontrolled(estimate, least);
         uncontrolled
             .filter(|_| !self.controlled(shape))
             .unwrap_or_else(judge)
     }
 
-    fn no_slower(&self, estimate: &LogEstimate, slack: &Slack, shape: Option<&str>) -> SpeedRuling {
+    fn no_slower(
+        &self,
+        estimate: &LogEstimate,
+        margin: &Margin,
+        shape: Option<&str>,
+    ) -> SpeedRuling {
         let uncontrolled = speed::uncontrolled(estimate, 1.0);
         uncontrolled
             .filter(|_| !self.controlled(shape))
-            .unwrap_or_else(|| speed::not_slower(estimate, slack))
+            .unwrap_or_else(|| speed::not_slower(estimate, margin))
     }
 
     /// Whether every measured side has its A/A arm.
@@ -548,10 +553,10 @@ impl JudgedContender<'_> {
     }
 
     /// Over an earlier run, both times of a design come from the same model.
-    fn doubt(&self) -> Doubt {
+    fn systematic(&self) -> SystematicError {
         match self.over {
-            ComparedWith::Contender(_) => Doubt::within(self.run),
-            ComparedWith::Run(base, _) => Doubt::between(base, self.run),
+            ComparedWith::Contender(_) => SystematicError::within(self.run),
+            ComparedWith::Run(base, _) => SystematicError::between(base, self.run),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::ruling::Ruling;
 use crate::domain::{Interval, Timing};
 use crate::number::{self, percent, speedup};
-use crate::rank::{Doubt, GRAVE, Judgement, Slack};
+use crate::rank::{GRAVE, Judgement, Margin, SystematicError};
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
 pub(super) struct SpeedRuling {
@@ -24,22 +24,22 @@ pub(super) fn one_process_reason(estimate: &LogEstimate, timing: Timing) -> Opti
 }
 
 /// Why a ratio at this distance (a logarithm) from a threshold decides nothing.
-fn doubted(doubt: Doubt, distance: f64) -> Option<String> {
-    let reason = match doubt {
-        Doubt::No => return None,
-        Doubt::Model(error) => format!(
+fn systematic_reason(systematic: SystematicError, distance: f64) -> Option<String> {
+    let reason = match systematic {
+        SystematicError::None => return None,
+        SystematicError::Model(error) => format!(
             "nearer than the {} by which modelled times are off: measure it on a GPU",
             percent(error)
         ),
-        Doubt::Uncalibrated => return Some(UNCALIBRATED.to_owned()),
-        Doubt::Data if distance >= 0.0 => return None,
-        Doubt::Data => format!(
+        SystematicError::Uncalibrated => return Some(UNCALIBRATED.to_owned()),
+        SystematicError::Data if distance >= 0.0 => return None,
+        SystematicError::Data => format!(
             "short by less than the {} that other data may cost: give both sweeps one --data-seed",
-            percent(doubt.share())
+            percent(systematic.share())
         ),
-        Doubt::OneProcess => ONE_PROCESS.to_owned(),
+        SystematicError::OneProcess => ONE_PROCESS.to_owned(),
     };
-    (distance.abs() < doubt.share().ln_1p()).then_some(reason)
+    (distance.abs() < systematic.share().ln_1p()).then_some(reason)
 }
 
 /// Refuses a ratio near 1 with a threshold near 1, in a run whose baseline was not timed against
@@ -64,7 +64,7 @@ pub(super) fn judge(
     threshold: f64,
     detectable: Option<&Detectable>,
     timing: Timing,
-    doubt: Doubt,
+    systematic: SystematicError,
 ) -> SpeedRuling {
     let ratio = estimate.ratio(CONFIDENCE);
     let judged = |ruling, reason: Option<String>| SpeedRuling {
@@ -75,7 +75,7 @@ pub(super) fn judge(
     if let Some(why) = one_process_reason(estimate, timing) {
         return judged(Ruling::Undecided, Some(why));
     }
-    if let Some(why) = doubted(doubt, estimate.mean - threshold.ln()) {
+    if let Some(why) = systematic_reason(systematic, estimate.mean - threshold.ln()) {
         return judged(Ruling::Undecided, Some(why));
     }
     // A threshold of exactly 1 only asks for the sign of a difference, which needs no minimum
@@ -112,10 +112,10 @@ pub(super) fn judge(
 
 /// Slower only if the whole interval lies below the undetectable range around 1; an interval that
 /// includes a grave loss is too wide to pass.
-pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> SpeedRuling {
+pub(super) fn not_slower(estimate: &LogEstimate, margin: &Margin) -> SpeedRuling {
     let ratio = estimate.ratio(CONFIDENCE);
     let slower = || format!("{} slower", percent(1.0 / ratio.estimate - 1.0));
-    let judgement = slack.judge(estimate);
+    let judgement = margin.judge(estimate);
     let grave = ratio.lower.is_some_and(|lower| lower < 1.0 / (1.0 + GRAVE));
     let (ruling, reason) = match judgement {
         Judgement::OneProcess => (Ruling::Undecided, ONE_PROCESS.to_owned()),
@@ -139,12 +139,12 @@ pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> SpeedRuling {
     }
 }
 
-pub(super) fn wanted(slack: &Slack) -> String {
-    match slack.share > 0.0 {
-        true if slack.doubt == Doubt::Data => {
-            format!("within {} on other data", percent(slack.share))
+pub(super) fn wanted(margin: &Margin) -> String {
+    match margin.share > 0.0 {
+        true if margin.systematic == SystematicError::Data => {
+            format!("within {} on other data", percent(margin.share))
         }
-        true => format!("within {}", percent(slack.share)),
+        true => format!("within {}", percent(margin.share)),
         false => "no slower".to_owned(),
     }
 }
@@ -171,7 +171,7 @@ mod tests {
             threshold,
             seen.as_ref(),
             Timing::Measured,
-            Doubt::No,
+            SystematicError::None,
         )
         .ruling
     }
@@ -225,9 +225,13 @@ mod tests {
     fn slower_is_what_the_whole_interval_says() {
         let seen = detectable(estimate(1.0, 0.001)).unwrap();
         let ruling = |ratio, se, other_card| {
-            let mut slack = Slack::of([Some(&seen), Some(&seen)], Doubt::No, Timing::Measured);
-            slack.other_card = other_card;
-            not_slower(&estimate(ratio, se), &slack).ruling
+            let mut margin = Margin::of(
+                [Some(&seen), Some(&seen)],
+                SystematicError::None,
+                Timing::Measured,
+            );
+            margin.other_card = other_card;
+            not_slower(&estimate(ratio, se), &margin).ruling
         };
         for (ratio, se, same, other) in [
             (1.2, 0.001, Ruling::Passed, Ruling::Passed),
@@ -246,7 +250,11 @@ mod tests {
         }
         let exact = |ratio: f64, timing| {
             let point = LogEstimate::point(ratio.ln());
-            not_slower(&point, &Slack::of([None, None], Doubt::No, timing)).ruling
+            not_slower(
+                &point,
+                &Margin::of([None, None], SystematicError::None, timing),
+            )
+            .ruling
         };
         assert_eq!(exact(1.0, Timing::Modelled), Ruling::Passed);
         assert_eq!(exact(0.9999, Timing::Modelled), Ruling::Failed);
@@ -257,13 +265,15 @@ mod tests {
     #[test]
     fn points_pass_by_their_value_unless_they_were_to_be_measured() {
         let point = LogEstimate::point(1.5f64.ln());
-        let at = |threshold, timing| judge(&point, threshold, None, timing, Doubt::No).ruling;
+        let at = |threshold, timing| {
+            judge(&point, threshold, None, timing, SystematicError::None).ruling
+        };
         assert_eq!(at(1.4, Timing::Modelled), Ruling::Passed);
         assert_eq!(at(1.6, Timing::Recorded), Ruling::Failed);
         assert_eq!(at(1.4, Timing::Measured), Ruling::Undecided);
         let nan = LogEstimate::point(f64::NAN);
         assert_eq!(
-            judge(&nan, 1.0, None, Timing::Recorded, Doubt::No).ruling,
+            judge(&nan, 1.0, None, Timing::Recorded, SystematicError::None).ruling,
             Ruling::Failed
         );
     }
@@ -273,10 +283,17 @@ mod tests {
         use Ruling::{Failed, Passed, Undecided};
         let rulings = |ratio: f64| {
             let sure = estimate(ratio, 0.001);
-            let slack = Slack::of([None, None], Doubt::OneProcess, Timing::Recorded);
+            let margin = Margin::of([None, None], SystematicError::OneProcess, Timing::Recorded);
             [
-                judge(&sure, 1.4, None, Timing::Recorded, Doubt::OneProcess).ruling,
-                not_slower(&sure, &slack).ruling,
+                judge(
+                    &sure,
+                    1.4,
+                    None,
+                    Timing::Recorded,
+                    SystematicError::OneProcess,
+                )
+                .ruling,
+                not_slower(&sure, &margin).ruling,
             ]
         };
         assert_eq!(rulings(1.5), [Passed, Passed]);
@@ -288,22 +305,25 @@ mod tests {
 
     #[test]
     fn two_designs_are_told_apart_by_a_model_only_beyond_its_error() {
-        let rulings = |ratio: f64, doubt: Doubt| {
+        let rulings = |ratio: f64, systematic: SystematicError| {
             let point = LogEstimate::point(ratio.ln());
-            let slack = Slack::of([None, None], doubt, Timing::Modelled);
+            let margin = Margin::of([None, None], systematic, Timing::Modelled);
             [
-                judge(&point, 1.4, None, Timing::Modelled, doubt).ruling,
-                not_slower(&point, &slack).ruling,
+                judge(&point, 1.4, None, Timing::Modelled, systematic).ruling,
+                not_slower(&point, &margin).ruling,
             ]
         };
         use Ruling::{Failed, Passed, Undecided};
-        let near = Doubt::Model(0.05);
+        let near = SystematicError::Model(0.05);
         assert_eq!(rulings(1.5, near), [Passed, Passed]);
         assert_eq!(rulings(1.43, near), [Undecided, Passed]);
         assert_eq!(rulings(1.37, near), [Undecided, Passed]);
         assert_eq!(rulings(0.97, near), [Failed, Passed]);
         assert_eq!(rulings(0.9, near), [Failed, Failed]);
-        assert_eq!(rulings(1.5, Doubt::Uncalibrated), [Undecided, Undecided]);
-        assert_eq!(rulings(0.97, Doubt::No), [Failed, Failed]);
+        assert_eq!(
+            rulings(1.5, SystematicError::Uncalibrated),
+            [Undecided, Undecided]
+        );
+        assert_eq!(rulings(0.97, SystematicError::None), [Failed, Failed]);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rayon::prelude::*;
 
 use super::cell::cells;
-use super::{Doubt, EntrantKind, Index, Pair, Ranking, Row};
+use super::{EntrantKind, Index, Pair, Ranking, Row, SystematicError};
 use crate::domain::{ContenderId, Status};
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Contrast, Estimates, detectable, holm, places};
@@ -226,7 +226,10 @@ impl Ranking {
 fn tie_margin(run: &Run) -> f64 {
     const EQUAL: f64 = 1e-9;
     let known = run.header.device.calibration.as_ref();
-    let error = known.map_or_else(|| Doubt::within(run).share(), |known| known.median);
+    let error = known.map_or_else(
+        || SystematicError::within(run).share(),
+        |known| known.median,
+    );
     error.ln_1p().max(EQUAL)
 }
 

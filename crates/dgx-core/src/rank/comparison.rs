@@ -1,6 +1,6 @@
 //! Two contenders side by side: within one run (paired by block) or across two.
 
-use super::{Judgement, Ranking, Slack};
+use super::{Judgement, Margin, Ranking};
 use crate::domain::ContenderId;
 use crate::record::Run;
 use crate::stats::{Contrast, Estimates, LogEstimate, unpaired};
@@ -11,20 +11,20 @@ pub struct Comparison {
     pub shapes: Vec<(String, LogEstimate)>,
     pub geomean: LogEstimate,
     /// The smallest detectable difference in the mean, and on each shape.
-    pub slack: Slack,
-    slacks: Vec<Slack>,
+    pub margin: Margin,
+    margins: Vec<Margin>,
 }
 
 impl Comparison {
     /// The judgement of the mean.
     pub fn judgement(&self) -> Judgement {
-        self.slack.judge(&self.geomean)
+        self.margin.judge(&self.geomean)
     }
 
     /// Each shape, its ratio, and the judgement of it.
     pub fn judged(&self) -> impl Iterator<Item = (&str, &LogEstimate, Judgement)> {
-        let each = self.shapes.iter().zip(&self.slacks);
-        each.map(|((shape, estimate), slack)| (shape.as_str(), estimate, slack.judge(estimate)))
+        let each = self.shapes.iter().zip(&self.margins);
+        each.map(|((shape, estimate), margin)| (shape.as_str(), estimate, margin.judge(estimate)))
     }
 
     pub fn shape(&self, name: &str) -> Option<&LogEstimate> {
@@ -47,10 +47,10 @@ impl Ranking {
         }
         let (shapes, estimates) = self.paired(run, base, candidate)?;
         let names = || shapes.iter().map(|s| run.header.shapes[*s].name.clone());
-        let slack = |shape: Option<&str>| Slack::within(run, self, shape);
+        let margin = |shape: Option<&str>| Margin::within(run, self, shape);
         Some(Comparison {
-            slack: slack(None),
-            slacks: names().map(|name| slack(Some(&name))).collect(),
+            margin: margin(None),
+            margins: names().map(|name| margin(Some(&name))).collect(),
             shapes: names().zip(estimates.shapes).collect(),
             geomean: estimates.geomean,
         })
@@ -116,11 +116,11 @@ pub fn compare_runs(base: ComparedSide, candidate: ComparedSide) -> Option<Compa
         after.push((candidate.run.times(candidate.contender, &shape.name), c));
     }
     let geomean = unpaired(&overall(&before)?, &overall(&after)?);
-    let slack = |shape: Option<&str>| Slack::between(base.side(), candidate.side(), shape);
-    let slacks = shapes.iter().map(|(name, _)| slack(Some(name))).collect();
+    let margin = |shape: Option<&str>| Margin::between(base.side(), candidate.side(), shape);
+    let margins = shapes.iter().map(|(name, _)| margin(Some(name))).collect();
     Some(Comparison {
-        slack: slack(None),
-        slacks,
+        margin: margin(None),
+        margins,
         shapes,
         geomean,
     })

@@ -5,8 +5,8 @@ mod build;
 mod cell;
 mod comparable;
 mod comparison;
+mod margin;
 mod repeat;
-mod slack;
 #[cfg(test)]
 mod tests;
 
@@ -19,10 +19,10 @@ use crate::stats::{Detectable, LogEstimate, RankPosition};
 pub use cell::{Cell, Timed};
 pub use comparable::{Mismatch, describe, mismatch, same_card};
 pub use comparison::{ComparedSide, Comparison, compare_runs};
+pub use margin::Margin;
+pub use margin::SystematicError;
+pub use margin::{GRAVE, Judgement, limit};
 pub use repeat::{Disagreement, Repeat, Repeated, Spread};
-pub use slack::Doubt;
-pub use slack::Slack;
-pub use slack::{GRAVE, Judgement, limit};
 
 /// One run, judged.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Doubt, EntrantKind, Ranking, Row, Slack};
+use super::{EntrantKind, Margin, Ranking, Row, SystematicError};
 use crate::domain::ContenderId;
 use crate::record::Run;
 use crate::stats::{LogEstimate, RankPosition, unpaired};
@@ -27,7 +27,7 @@ pub struct Repeated {
     /// The second speedup over the first.
     pub change: LogEstimate,
     /// The smallest detectable change, besides its interval.
-    slack: Slack,
+    margin: Margin,
     /// Whether its source differs between the runs.
     pub edited: bool,
 }
@@ -55,10 +55,10 @@ pub struct Spread {
 
 impl Spread {
     /// From differences, each with its detectable minimum; `None` without intervals.
-    pub fn of(changes: impl IntoIterator<Item = (LogEstimate, Slack)>) -> Option<Self> {
+    pub fn of(changes: impl IntoIterator<Item = (LogEstimate, Margin)>) -> Option<Self> {
         let judged = changes
             .into_iter()
-            .filter_map(|(change, slack)| Some((change.mean.abs(), slack.holds(&change)?)));
+            .filter_map(|(change, margin)| Some((change.mean.abs(), margin.holds(&change)?)));
         let judged: Vec<(f64, bool)> = judged.collect();
         let mut sizes: Vec<f64> = judged.iter().map(|(size, _)| size.exp_m1()).collect();
         sizes.sort_by(f64::total_cmp);
@@ -75,7 +75,7 @@ impl Repeated {
     /// Whether the two speedups agree within the interval of their difference; `None` without an
     /// interval.
     pub fn agrees(&self) -> Option<bool> {
-        self.slack.holds(&self.change)
+        self.margin.holds(&self.change)
     }
 }
 
@@ -89,8 +89,8 @@ impl Repeat {
         {
             return None;
         }
-        let doubt = Doubt::between(first.0, second.0);
-        let slack = Slack::of([None, None], doubt, second.0.timing());
+        let systematic = SystematicError::between(first.0, second.0);
+        let margin = Margin::of([None, None], systematic, second.0.timing());
         let rows = second
             .1
             .rows
@@ -110,7 +110,7 @@ impl Repeat {
                     contender: id.clone(),
                     places: [before.place?, row.place?],
                     change: unpaired(&speedups[1], &speedups[0]),
-                    slack,
+                    margin,
                     speedups,
                     edited: hash(first.0) != hash(second.0),
                 })
@@ -132,7 +132,7 @@ impl Repeat {
     /// How far the speedups differ, for contenders that are the same in both.
     pub fn spread(&self) -> Option<Spread> {
         let same = self.challengers().filter(|e| !e.edited);
-        Spread::of(same.map(|e| (e.change, e.slack)))
+        Spread::of(same.map(|e| (e.change, e.margin)))
     }
 
     /// Pairs whose order was compared.
@@ -204,8 +204,8 @@ mod tests {
             blocks: 30,
             processes: 5,
         };
-        let slack = Slack::of([None, None], Doubt::No, Timing::Measured);
-        let change = |mean: f64| (change(mean), slack);
+        let margin = Margin::of([None, None], SystematicError::None, Timing::Measured);
+        let change = |mean: f64| (change(mean), margin);
         let quiet = Spread::of([0.001, -0.0005, 0.0].map(change)).unwrap();
         assert_eq!((quiet.contenders, quiet.beyond), (3, 0));
         let other = Spread::of([0.01, -0.02, 0.001, 0.004].map(change)).unwrap();
@@ -214,7 +214,7 @@ mod tests {
             (other.most - 0.0202).abs() < 1e-4 && other.median > 0.004,
             "{other:?}"
         );
-        assert_eq!(Spread::of([(LogEstimate::point(0.1), slack)]), None);
+        assert_eq!(Spread::of([(LogEstimate::point(0.1), margin)]), None);
     }
 
     #[test]

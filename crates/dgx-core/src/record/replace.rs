@@ -46,8 +46,8 @@ impl Slot {
     pub fn at(path: &Path) -> Result<Self, WriteError> {
         let error = WriteError::file(path);
         // Opening a pipe would wait for a reader.
-        let odd = path.metadata().is_ok_and(|about| !about.is_file());
-        if odd {
+        let special = path.metadata().is_ok_and(|about| !about.is_file());
+        if special {
             return Err(error(std::io::Error::other("it is not a regular file")));
         }
         loop {

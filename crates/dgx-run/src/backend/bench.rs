@@ -1,6 +1,6 @@
 //! Timing, for backends that have a clock.
 
-use super::{Job, Observation, RunFailure, Salt};
+use super::{CallSeed, Job, Observation, RunFailure};
 use crate::operator::{Operands, Oracle};
 use crate::validate::{Passed, ProofSubject, Tolerance, UsedProof};
 use dgx_core::domain::{ContenderId, KernelTime, Micros, Shape, Tuning};
@@ -27,11 +27,11 @@ pub struct OperandSet<'a> {
     pub oracle: &'a Oracle,
 }
 
-/// The data of one call: its set, and the salt that makes it unlike other calls.
+/// The data of one call: its set, and the seed that makes it unlike other calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallData {
     pub set: usize,
-    pub salt: Salt,
+    pub call_seed: CallSeed,
 }
 
 /// One timed call.

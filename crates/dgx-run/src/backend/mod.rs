@@ -5,13 +5,13 @@
 
 mod arrays;
 mod bench;
+mod call_seed;
 pub mod cuda;
 pub mod emu;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 mod opening;
 mod pieces;
-mod salt;
 mod tables;
 mod zones;
 
@@ -28,14 +28,14 @@ pub use bench::Bench;
 pub use bench::CallData;
 pub(crate) use bench::proven;
 pub use bench::{BenchSetup, OperandSet, Timed};
+pub use call_seed::CallSeed;
+pub(crate) use call_seed::Poison;
 use dgx_core::domain::{
     BackendKind, Bytes, ContenderId, Device, Hazard, HazardWatch, KernelTime, Micros, Status,
     Verdict,
 };
 use dgx_core::record::schema::Settings;
 pub use opening::Opening;
-pub(crate) use salt::Poison;
-pub use salt::Salt;
 
 /// Width of the zone before and after every buffer.
 pub(crate) const GUARD: u64 = 16 * 1024;
@@ -123,7 +123,7 @@ pub struct CallInput<'a> {
     /// Names the operands (shape, distribution, seed): a backend may keep its copy of them for the
     /// next call with the same name.
     pub key: &'a str,
-    pub salt: Salt,
+    pub call_seed: CallSeed,
     /// Time limit of the call. A backend that can stop a kernel does so, and reports where it was;
     /// the supervisor ends the others with their process.
     pub time_limit: Duration,

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::salt::Salt;
+use super::call_seed::CallSeed;
 use super::tables::{PrivateZones, input_fields};
 use super::zones::Zones;
 use super::{ForbiddenWrite, ForbiddenWriteKind};
@@ -126,7 +126,7 @@ impl Piece {
     /// source.
     pub(super) fn laid<'a>(
         &self,
-        salt: Salt,
+        call_seed: CallSeed,
         source: &'a [u8],
         range: Range<u64>,
     ) -> Cow<'a, [u8]> {
@@ -142,11 +142,11 @@ impl Piece {
             _ => vec![0; (range.end - range.start) as usize],
         };
         match self.what {
-            PieceContents::Canary => salt.canaries(at, &mut bytes),
-            PieceContents::Scratch => salt.scratch(at, &mut bytes),
-            PieceContents::Noise => salt.noise(at, &mut bytes),
+            PieceContents::Canary => call_seed.canaries(at, &mut bytes),
+            PieceContents::Scratch => call_seed.scratch(at, &mut bytes),
+            PieceContents::Noise => call_seed.noise(at, &mut bytes),
             PieceContents::Poison(element) => {
-                let mut word = poison_word(salt, element).to_le_bytes();
+                let mut word = poison_word(call_seed, element).to_le_bytes();
                 word.rotate_left((at % 8) as usize);
                 let (whole, last) = bytes.as_chunks_mut::<8>();
                 whole.fill(word);
@@ -165,10 +165,15 @@ impl Piece {
     }
 
     /// The first byte of `now` that changed, if the piece had to stay unchanged.
-    pub(super) fn first_change(&self, salt: Salt, source: &[u8], now: &[u8]) -> Option<u64> {
+    pub(super) fn first_change(
+        &self,
+        call_seed: CallSeed,
+        source: &[u8],
+        now: &[u8],
+    ) -> Option<u64> {
         self.what.broken()?;
         self.stretches().find_map(|stretch| {
-            let laid = self.laid(salt, source, stretch.clone());
+            let laid = self.laid(call_seed, source, stretch.clone());
             let now = &now[stretch.start as usize..stretch.end as usize];
             // Whole slices first: unchanged is the rule, and memcmp is fast.
             if *laid == *now {
@@ -181,8 +186,8 @@ impl Piece {
 }
 
 /// Poison in eight bytes of memory.
-pub(super) fn poison_word(salt: Salt, element: ElementType) -> u64 {
-    let poison = salt.poison(element);
+pub(super) fn poison_word(call_seed: CallSeed, element: ElementType) -> u64 {
+    let poison = call_seed.poison(element);
     let bits = element.bits();
     let copies = (0..64 / bits).map(|copy| poison << (copy * bits));
     copies.fold(0, |word, copy| word | copy)
@@ -306,7 +311,7 @@ pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) 
 mod tests {
     use super::*;
 
-    const SALT: Salt = Salt(0x5eed);
+    const CALL_SEED: CallSeed = CallSeed(0x5eed);
 
     #[test]
     fn what_was_laid_is_unchanged_until_somebody_writes() {
@@ -321,19 +326,19 @@ mod tests {
                 bytes: 256,
                 what,
             };
-            let mut now = piece.laid(SALT, &source, 0..256).into_owned();
+            let mut now = piece.laid(CALL_SEED, &source, 0..256).into_owned();
             for cut in [1, 7, 100] {
-                let parts = [0..cut, cut..256].map(|range| piece.laid(SALT, &source, range));
+                let parts = [0..cut, cut..256].map(|range| piece.laid(CALL_SEED, &source, range));
                 assert_eq!(parts.concat(), now);
             }
             assert_eq!(now.len(), 256);
-            assert_eq!(piece.first_change(SALT, &source, &now), None);
+            assert_eq!(piece.first_change(CALL_SEED, &source, &now), None);
             now[77] ^= 0x10;
-            assert_eq!(piece.first_change(SALT, &source, &now), Some(77));
+            assert_eq!(piece.first_change(CALL_SEED, &source, &now), Some(77));
             // Contents that an earlier call found there are wrong now.
             if what == PieceContents::Canary {
-                let earlier = piece.laid(Salt(1), &source, 0..256);
-                assert!(piece.first_change(SALT, &source, &earlier).is_some());
+                let earlier = piece.laid(CallSeed(1), &source, 0..256);
+                assert!(piece.first_change(CALL_SEED, &source, &earlier).is_some());
             }
         }
     }
@@ -350,7 +355,7 @@ mod tests {
                 bytes: 4,
                 what,
             };
-            assert_eq!(piece.first_change(SALT, &[1; 4], &[9; 4]), None);
+            assert_eq!(piece.first_change(CALL_SEED, &[1; 4], &[9; 4]), None);
         }
     }
 

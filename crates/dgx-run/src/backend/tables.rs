@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::RunFailure;
 use super::arrays::{self, Binder};
-use super::salt::Salt;
+use super::call_seed::CallSeed;
 use super::zones::Zones;
 use crate::catalog::OperandRef;
 use crate::compile::Image;
@@ -72,7 +72,7 @@ pub(super) fn split_outputs(
     operator: &Operator,
     zones: &Zones,
     copy: &[u8],
-    salt: Salt,
+    call_seed: CallSeed,
 ) -> Vec<OutputValues> {
     let outputs = operator.outputs.iter().cycle();
     zones
@@ -81,7 +81,7 @@ pub(super) fn split_outputs(
         .zip(outputs)
         .map(|(zone, output)| {
             let bytes = &copy[zone.offset as usize..(zone.offset + zone.bytes) as usize];
-            salt.written(output.tensor.element, bytes.to_vec())
+            call_seed.written(output.tensor.element, bytes.to_vec())
         })
         .collect()
 }

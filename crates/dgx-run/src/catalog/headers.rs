@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::host_code::{DeviceWords, definitions};
-use super::includes::wishes;
+use super::includes::includes;
 use super::library::{BESIDE, Header, Library, MAX_BYTES, MAX_FILES};
 use super::standins;
 use dgx_core::diagnostic::nearest;
@@ -108,30 +108,30 @@ impl Headers {
         }
     }
 
-    /// Adds the files that the text of `asker` includes; returns whether it composes names that may
+    /// Adds the files that the text of `includer` includes; returns whether it composes names that may
     /// be any file's.
-    fn follow(&mut self, text: &str, asker: &str, library: &Library) -> bool {
-        let asked = wishes(text);
-        let of_toolkit = (self.files.get(asker)).is_some_and(|header| header.of_toolkit);
-        for wish in asked.wishes {
-            let near = match wish.quoted {
-                true => neighbour(asker, &wish.name),
+    fn follow(&mut self, text: &str, includer: &str, library: &Library) -> bool {
+        let asked = includes(text);
+        let of_toolkit = (self.files.get(includer)).is_some_and(|header| header.of_toolkit);
+        for include in asked.includes {
+            let near = match include.quoted {
+                true => neighbour(includer, &include.name),
                 false => None,
             };
-            let mut names = near.into_iter().chain(join("", &wish.name));
+            let mut names = near.into_iter().chain(join("", &include.name));
             let found = names.find(|name| self.take(name, library));
-            match (found, standins::text(&wish.name)) {
+            match (found, standins::text(&include.name)) {
                 (None, Some(_)) if of_toolkit => {}
                 (None, Some(text)) => {
-                    let header = Header::made(&wish.name, text);
-                    self.files.insert(wish.name.clone(), header);
-                    self.mean(&wish.name, Some(&wish.name));
+                    let header = Header::made(&include.name, text);
+                    self.files.insert(include.name.clone(), header);
+                    self.mean(&include.name, Some(&include.name));
                 }
-                (found, _) => self.mean(&wish.name, found.as_deref()),
+                (found, _) => self.mean(&include.name, found.as_deref()),
             }
         }
         // A toolkit's headers compose names only for hosts.
-        let owns = library.owns(asker);
+        let owns = library.owns(includer);
         let is_computed = !asked.computed.is_empty();
         if !owns && !of_toolkit {
             self.computed.extend(asked.computed);
@@ -289,12 +289,12 @@ impl Headers {
     }
 }
 
-/// The library's name of the file that `asker` includes as `name` in quotes.
-fn neighbour(asker: &str, name: &str) -> Option<String> {
-    match asker.strip_prefix(BESIDE) {
+/// The library's name of the file that `includer` includes as `name` in quotes.
+fn neighbour(includer: &str, name: &str) -> Option<String> {
+    match includer.strip_prefix(BESIDE) {
         Some(_) => join("", name).map(|name| format!("{BESIDE}{name}")),
         None => join(
-            asker.rsplit_once('/').map_or("", |(folder, _)| folder),
+            includer.rsplit_once('/').map_or("", |(folder, _)| folder),
             name,
         ),
     }

@@ -11,14 +11,14 @@ pub(super) struct Include {
 /// The includes of one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Includes {
-    pub wishes: Vec<Include>,
+    pub includes: Vec<Include>,
     /// Names composed by macros, as written: only the preprocessor knows them.
     pub computed: Vec<String>,
 }
 
 /// Every `include` and `__has_include` of a text, in any form: splices, comments, `%:` and spaces
 /// are handled, conditions are not.
-pub(super) fn wishes(text: &str) -> Includes {
+pub(super) fn includes(text: &str) -> Includes {
     let mut found = Includes::default();
     for line in without_comments(&join_continued_lines(text)).lines() {
         let directive = line.find('#').into_iter().chain(line.find("%:")).min();
@@ -29,8 +29,8 @@ pub(super) fn wishes(text: &str) -> Includes {
         };
         for (at, word) in line[from..].match_indices("include") {
             let rest = line[from + at + word.len()..].trim_start_matches("_next");
-            match wish(rest.trim_start_matches([' ', '\t', '('])) {
-                Some(wish) => found.wishes.push(wish),
+            match parse_include(rest.trim_start_matches([' ', '\t', '('])) {
+                Some(include) => found.includes.push(include),
                 None => found.computed.push(rest.trim().to_owned()),
             }
         }
@@ -38,7 +38,7 @@ pub(super) fn wishes(text: &str) -> Includes {
     found
 }
 
-fn wish(rest: &str) -> Option<Include> {
+fn parse_include(rest: &str) -> Option<Include> {
     let quoted = rest.starts_with('"');
     let close = match quoted {
         true => '"',
@@ -115,9 +115,9 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        let found = wishes(text);
+        let found = includes(text);
         assert!(found.computed.is_empty(), "{text}");
-        found.wishes.into_iter().map(|w| w.name).collect()
+        found.includes.into_iter().map(|w| w.name).collect()
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
             "#include STR(x.cuh)",
             "%:include NAME",
         ] {
-            assert!(!wishes(text).computed.is_empty(), "{text}");
+            assert!(!includes(text).computed.is_empty(), "{text}");
         }
     }
 }

@@ -142,9 +142,9 @@ impl Library {
         })
     }
 
-    /// Whether `asker` is a variant or one of the gathered files, not a searched one.
-    pub(super) fn owns(&self, asker: &str) -> bool {
-        asker == BESIDE || self.files.contains_key(asker)
+    /// Whether `includer` is a variant or one of the gathered files, not a searched one.
+    pub(super) fn owns(&self, includer: &str) -> bool {
+        includer == BESIDE || self.files.contains_key(includer)
     }
 
     /// Headers that are part of dgx, by their include names.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::backend::Salt;
+use crate::backend::CallSeed;
 use crate::compile::Compiler;
 use crate::operator::{Operands, Oracle, OutputValues, ProblemKey};
 use crate::sweep::{Bar, CompiledCell, Progress, Runner};
@@ -130,21 +130,21 @@ impl Investigation<'_> {
     fn call(&self, kept: KeptCall) -> Result<CapturedCall, CommandError> {
         let (shape, seed) = (self.cell.shape, self.settings.data_seed());
         let answers = answers(self.cache);
-        let problem = |distribution, salt: Salt| {
+        let problem = |distribution, call_seed: CallSeed| {
             let operator = &self.cell.plan.round.operator;
             let key = ProblemKey::new(operator, shape, distribution, seed);
             let operands = key.operands();
             let oracle = answers.answer(&key, &operands);
-            let shuffle = salt.shuffle();
+            let shuffle = call_seed.shuffle();
             let answer = oracle.shuffled(shuffle, &operands.operator, &operands.groups());
             (operands.shuffled(shuffle), answer)
         };
-        let salt = kept.salt;
-        let (operands, oracle) = problem(kept.distribution, salt);
+        let call_seed = kept.call_seed;
+        let (operands, oracle) = problem(kept.distribution, call_seed);
         let outputs = written(&operands.operator, &kept).map_err(|e| scratch_lost(&e))?;
         let earlier = kept
             .before
-            .map(|(distribution, salt)| problem(distribution, salt).1);
+            .map(|(distribution, call_seed)| problem(distribution, call_seed).1);
         let whole = outputs.len() == oracle.groups.len();
         let tolerance = Tolerance::from(self.settings);
         let wrong_output =
@@ -163,7 +163,7 @@ fn written(operator: &Operator, kept: &KeptCall) -> std::io::Result<Vec<OutputVa
     let mut all = Vec::new();
     for (place, output) in operator.outputs.iter().enumerate() {
         for (group, bytes) in kept.bytes(&output.tensor.name)? {
-            let written = kept.salt.written(output.tensor.element, bytes);
+            let written = kept.call_seed.written(output.tensor.element, bytes);
             all.push(((group, place), written));
         }
     }

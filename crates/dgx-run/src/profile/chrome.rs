@@ -4,7 +4,7 @@ use ptx_time::Span;
 use serde_json::{Value, json};
 
 use super::timeline::TimeSlice;
-use super::{LaunchProfile, ProfiledCell, Sources, roles::spent_word};
+use super::{LaunchProfile, ProfiledCell, Sources, roles::activity_word};
 
 /// Events that a browser still opens quickly. If there are more, each warp's row is divided into
 /// pieces, each named after the cause of most of its time.
@@ -41,7 +41,7 @@ pub fn chrome(profiles: &[&ProfiledCell], sources: &Sources) -> String {
         let mut said = json!({
             "timing": timing,
             "target": profile.target,
-            "belief": profile.belief,
+            "belief": profile.accuracy,
             "contender": profile.contender.as_str(),
             "shape": profile.shape,
             "micros": profile.micros.0,
@@ -78,7 +78,8 @@ fn warps(
         }
     }
     let same = |a: &Span, b: &Span| {
-        a.spent == b.spent && (a.line == b.line || sources.place(a.line) == sources.place(b.line))
+        a.activity == b.activity
+            && (a.line == b.line || sources.place(a.line) == sources.place(b.line))
     };
     let mut slices: Vec<Vec<TimeSlice>> = rows.iter().map(|row| line.row(*row, same)).collect();
     let mut width = 0.0;
@@ -90,7 +91,7 @@ fn warps(
     }
     for ((cta, warp), pieces) in rows.into_iter().zip(slices) {
         let event = |piece: &TimeSlice| {
-            let word = spent_word(piece.spent);
+            let word = activity_word(piece.activity);
             let name = match sources.place(piece.line) {
                 Some(place) => format!("{word} {place}"),
                 None => word.to_owned(),
@@ -134,7 +135,7 @@ fn thread(pid: usize, tid: usize, name: &str) -> Value {
 mod tests {
     use std::collections::BTreeMap;
 
-    use ptx_time::Spent;
+    use ptx_time::Activity;
 
     use super::*;
     use crate::profile::tests::profile;
@@ -209,13 +210,13 @@ mod tests {
     #[test]
     fn a_long_trace_is_told_in_pieces() {
         let mut long = profile();
-        let spent = |i: usize| Spent::ALL[i % 2];
+        let activity = |i: usize| Activity::ALL[i % 2];
         let span = |i: usize| Span {
             cta: 0,
             warp: i % 2,
             from: (i / 2) as f64 / 500.0,
             to: (i / 2 + 1) as f64 / 500.0,
-            spent: spent(i / 2),
+            activity: activity(i / 2),
             line: 2,
         };
         let spans = (0..MOST_EVENTS + 1000).map(span).collect();

@@ -17,7 +17,7 @@ use serde::Serialize;
 pub use chrome::chrome;
 pub use page::page;
 pub use removal::{Saving, savings};
-pub use roles::{RoleShare, spent_word};
+pub use roles::{RoleShare, activity_word};
 pub use source::Sources;
 pub use stages::{Stage, StageTime};
 pub use timeline::Timeline;
@@ -35,7 +35,8 @@ pub struct ProfiledCell {
     /// The modelled device, or the one it was measured on.
     pub target: String,
     /// The error of modelled times, or the cost of stamps, in words.
-    pub belief: String,
+    #[serde(rename = "belief")]
+    pub accuracy: String,
     pub micros: Micros,
     pub clock_mhz: f64,
     /// They add up to the whole.
@@ -68,21 +69,21 @@ pub struct LaunchProfile {
     pub timeline: Timeline,
 }
 
-/// The cell of a profile.
+/// The cell of a profile, and its device.
 #[derive(Clone, Debug)]
-pub struct ProfileSubject<'a> {
+pub struct ProfileLabels<'a> {
     pub contender: &'a ContenderId,
     pub shape: &'a str,
     pub timing: Timing,
     pub target: &'a str,
-    pub belief: String,
+    pub accuracy: String,
     /// SMs there are.
     pub sms: u64,
 }
 
 impl ProfiledCell {
     /// From a replay that kept its spans, or from stamps.
-    pub fn new(subject: ProfileSubject<'_>, call: CallTimes, laid: &[LaunchLayout]) -> Self {
+    pub fn new(labels: ProfileLabels<'_>, call: CallTimes, laid: &[LaunchLayout]) -> Self {
         let clock = call.clock_mhz;
         let ends = call.launches.iter().map(|l| l.start + l.cycles);
         let end = ends.fold(0.0, f64::max);
@@ -106,7 +107,7 @@ impl ProfiledCell {
                 stages::add(&mut all, part.stage, part.micros.0);
             }
             covered = covered.max(times.start + times.cycles);
-            let sms = subject.sms;
+            let sms = labels.sms;
             let places = (times.rounds.max(1) * sms) as f64;
             let micros = |cycles: f64| Micros((times.start + cycles) / clock);
             let names = |cta: u64| roles::names(laid.roles.get(&cta));
@@ -137,11 +138,11 @@ impl ProfiledCell {
             });
         }
         Self {
-            contender: subject.contender.clone(),
-            shape: subject.shape.to_owned(),
-            timing: subject.timing,
-            target: subject.target.to_owned(),
-            belief: subject.belief,
+            contender: labels.contender.clone(),
+            shape: labels.shape.to_owned(),
+            timing: labels.timing,
+            target: labels.target.to_owned(),
+            accuracy: labels.accuracy,
             micros: Micros(call.micros),
             clock_mhz: clock,
             stages: all,
@@ -164,24 +165,24 @@ pub fn json(profiles: &[&ProfiledCell]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ptx_time::{CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
+    use ptx_time::{Activity, CtaTimes, Epilogue, LaunchTimes, Span, WarpTimes};
 
     use super::*;
     use crate::backend::emu::WarpRole;
 
-    pub(super) fn span(warp: usize, from: f64, to: f64, spent: Spent) -> Span {
+    pub(super) fn span(warp: usize, from: f64, to: f64, activity: Activity) -> Span {
         Span {
             cta: 0,
             warp,
             from,
             to,
-            spent,
+            activity,
             line: 2,
         }
     }
 
-    fn warp(warp: usize, pieces: &[(Spent, f64)]) -> WarpTimes {
-        let mut spent = [0.0; Spent::ALL.len()];
+    fn warp(warp: usize, pieces: &[(Activity, f64)]) -> WarpTimes {
+        let mut spent = [0.0; Activity::ALL.len()];
         pieces
             .iter()
             .for_each(|&(s, cycles)| spent[s as usize] = cycles);
@@ -215,22 +216,22 @@ mod tests {
                 })
                 .to_vec(),
             warps: vec![
-                warp(0, &[(Spent::Issuing, 100.0), (Spent::Phase, 200.0)]),
+                warp(0, &[(Activity::Issuing, 100.0), (Activity::Phase, 200.0)]),
                 warp(
                     1,
                     &[
-                        (Spent::Issuing, 100.0),
-                        (Spent::Phase, 200.0),
-                        (Spent::Wgmma, 600.0),
+                        (Activity::Issuing, 100.0),
+                        (Activity::Phase, 200.0),
+                        (Activity::Wgmma, 600.0),
                     ],
                 ),
             ],
             spans: vec![
-                span(0, 100.0, 200.0, Spent::Issuing),
-                span(0, 200.0, 400.0, Spent::Phase),
-                span(1, 100.0, 300.0, Spent::Phase),
-                span(1, 300.0, 900.0, Spent::Wgmma),
-                span(1, 900.0, 1000.0, Spent::Issuing),
+                span(0, 100.0, 200.0, Activity::Issuing),
+                span(0, 200.0, 400.0, Activity::Phase),
+                span(1, 100.0, 300.0, Activity::Phase),
+                span(1, 300.0, 900.0, Activity::Wgmma),
+                span(1, 900.0, 1000.0, Activity::Issuing),
             ],
             ..LaunchTimes::default()
         };
@@ -245,15 +246,15 @@ mod tests {
             idle: None,
             roles: [(7, vec![WarpRole::Producer, WarpRole::Consumer])].into(),
         };
-        let subject = ProfileSubject {
+        let labels = ProfileLabels {
             contender: &ContenderId::from_text("x"),
             shape: "s",
             timing: Timing::Modelled,
             target: "NVIDIA H200",
-            belief: "uncalibrated".to_owned(),
+            accuracy: "uncalibrated".to_owned(),
             sms: 132,
         };
-        ProfiledCell::new(subject, call, &[laid])
+        ProfiledCell::new(labels, call, &[laid])
     }
 
     #[test]
@@ -280,11 +281,11 @@ mod tests {
         let [producer, consumer] = &profile.launches[0].roles[..] else {
             panic!("{:?}", profile.launches[0].roles);
         };
-        let share = |role: &RoleShare, spent: Spent| role.spent[spent as usize];
+        let share = |role: &RoleShare, activity: Activity| role.spent[activity as usize];
         assert_eq!((producer.role, producer.warps), (WarpRole::Producer, 1));
-        assert!((share(producer, Spent::Phase) - 200.0 / 900.0).abs() < 1e-9);
+        assert!((share(producer, Activity::Phase) - 200.0 / 900.0).abs() < 1e-9);
         assert!((producer.ended - 600.0 / 900.0).abs() < 1e-9);
-        assert!((share(consumer, Spent::Wgmma) - 600.0 / 900.0).abs() < 1e-9);
+        assert!((share(consumer, Activity::Wgmma) - 600.0 / 900.0).abs() < 1e-9);
         assert!(consumer.ended.abs() < 1e-9);
     }
 
@@ -311,15 +312,15 @@ mod tests {
                 clock_mhz: 1000.0,
                 launches: vec![launch(0.0, 1000.0), launch(start, 1000.0)],
             };
-            let subject = ProfileSubject {
+            let labels = ProfileLabels {
                 contender: &ContenderId::from_text("x"),
                 shape: "s",
                 timing: Timing::Modelled,
                 target: "t",
-                belief: String::new(),
+                accuracy: String::new(),
                 sms: 1,
             };
-            let profile = ProfiledCell::new(subject, call, &[laid.clone(), laid.clone()]);
+            let profile = ProfiledCell::new(labels, call, &[laid.clone(), laid.clone()]);
             let all = profile.micros.0;
             let time_of = |stage| profile.share(stage) * all;
             assert!((time_of(Stage::Launch) - outside).abs() < 1e-9);

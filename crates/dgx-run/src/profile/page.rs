@@ -1,9 +1,9 @@
 //! A profile as one page: shares, warps by role, and the timeline.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use ptx_time::Spent;
+use ptx_time::Activity;
 
-use super::{LaunchProfile, ProfiledCell, Sources, Stage, spent_word};
+use super::{LaunchProfile, ProfiledCell, Sources, Stage, activity_word};
 use dgx_core::domain::counted;
 
 const STYLE: &str = include_str!("page.css");
@@ -38,7 +38,7 @@ pub fn page(profiles: &[&ProfiledCell], sources: &Sources, lines: &[String]) -> 
                 @for line in lines { p { (line) } }
                 @for profile in profiles {
                     h2 { (profile.micros) " µs, " (profile.timing.as_str()) ": " (profile.target) }
-                    p.faint { (profile.belief) }
+                    p.faint { (profile.accuracy) }
                     (stages(profile))
                 }
                 @for profile in profiles {
@@ -95,7 +95,7 @@ fn stages(profile: &ProfiledCell) -> Markup {
 }
 
 fn section(launch: &LaunchProfile, timing: &str, sources: &Sources) -> Markup {
-    let spent: Vec<Spent> = Spent::ALL
+    let activities: Vec<Activity> = Activity::ALL
         .into_iter()
         .filter(|s| launch.roles.iter().any(|r| r.spent[*s as usize] > 0.0))
         .collect();
@@ -110,19 +110,19 @@ fn section(launch: &LaunchProfile, timing: &str, sources: &Sources) -> Markup {
         div.scroll { table {
             tr {
                 th { "warps" }
-                @for s in &spent { th.n { (spent_word(*s)) } }
+                @for s in &activities { th.n { (activity_word(*s)) } }
                 th.n { "ended" }
             }
             @for role in &launch.roles {
                 tr {
                     td { (role.warps) " × " (role.role.word()) }
-                    @for s in &spent { td.n { (percent(role.spent[*s as usize])) } }
+                    @for s in &activities { td.n { (percent(role.spent[*s as usize])) } }
                     td.n { (percent(role.ended)) }
                 }
             }
         } }
-        div.key { @for s in &spent {
-            span { i.fill.{ "w-" (spent_word(*s)) } {} (spent_word(*s)) }
+        div.key { @for s in &activities {
+            span { i.fill.{ "w-" (activity_word(*s)) } {} (activity_word(*s)) }
         } }
         div.scroll { (timeline(launch, sources)) }
         @if launch.timeline.ctas.len() > CTAS {
@@ -163,9 +163,9 @@ fn timeline(launch: &LaunchProfile, sources: &Sources) -> Markup {
                 @let y = ROW * (index + 1) as f64;
                 text.faint x="0" y=(y + 11.0) { (line.ctas[*cta].0) ": " (name) }
                 @for piece in line.coarse((*cta, *warp), (from, to), PIECES) {
-                    rect.fill.{ "w-" (spent_word(piece.spent)) } x=(x(piece.from)) y=(y + 1.0)
+                    rect.fill.{ "w-" (activity_word(piece.activity)) } x=(x(piece.from)) y=(y + 1.0)
                         width=(x(piece.to) - x(piece.from)) height=(ROW - 2.0) {
-                        title { (spent_word(piece.spent)) " "
+                        title { (activity_word(piece.activity)) " "
                             (sources.place(piece.line).unwrap_or_default()) " "
                             (format!("{:.2} µs", piece.to - piece.from)) }
                     }

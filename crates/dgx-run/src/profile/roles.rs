@@ -1,6 +1,6 @@
 //! Warps by role, and how each role spends its time.
 
-use ptx_time::{LaunchTimes, Spent};
+use ptx_time::{Activity, LaunchTimes};
 use serde::{Serialize, Serializer};
 
 use crate::backend::emu::{LaunchLayout, WarpRole};
@@ -13,27 +13,30 @@ pub struct RoleShare {
     pub warps: usize,
     /// Shares of their CTAs' time, by cause.
     #[serde(serialize_with = "named")]
-    pub spent: [f64; Spent::ALL.len()],
+    pub spent: [f64; Activity::ALL.len()],
     /// They had ended, but their CTA had not.
     pub ended: f64,
 }
 
-fn named<S: Serializer>(spent: &[f64; Spent::ALL.len()], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(Spent::ALL.map(spent_word).into_iter().zip(spent))
+fn named<S: Serializer>(
+    spent: &[f64; Activity::ALL.len()],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Activity::ALL.map(activity_word).into_iter().zip(spent))
 }
 
 /// What a warp waits for, or does, in one word.
-pub fn spent_word(spent: Spent) -> &'static str {
-    match spent {
-        Spent::Issuing => "issuing",
-        Spent::Contending => "contending",
-        Spent::Result => "results",
-        Spent::Memory => "memory",
-        Spent::Phase => "mbarriers",
-        Spent::Barrier => "barriers",
-        Spent::Wgmma => "products",
-        Spent::Copies => "copies",
-        Spent::Launch => "launch",
+pub fn activity_word(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Issuing => "issuing",
+        Activity::Contending => "contending",
+        Activity::Result => "results",
+        Activity::Memory => "memory",
+        Activity::Phase => "mbarriers",
+        Activity::Barrier => "barriers",
+        Activity::Wgmma => "products",
+        Activity::Copies => "copies",
+        Activity::Launch => "launch",
     }
 }
 
@@ -42,7 +45,7 @@ pub(super) fn shares(times: &LaunchTimes, laid: &LaunchLayout) -> Vec<RoleShare>
         let number = times.ctas.get(cta)?.cta;
         laid.roles.get(&number)?.get(warp).copied()
     };
-    let mut found: Vec<(WarpRole, [f64; Spent::ALL.len()])> = Vec::new();
+    let mut found: Vec<(WarpRole, [f64; Activity::ALL.len()])> = Vec::new();
     for warp in &times.warps {
         let role = role_of(warp.cta, warp.warp).unwrap_or(WarpRole::Other);
         match found.iter_mut().find(|(known, _)| *known == role) {

@@ -1,6 +1,6 @@
 //! The timeline of the SM that ends last: what each warp did when.
 
-use ptx_time::{Span, Spent};
+use ptx_time::{Activity, Span};
 
 use super::Stage;
 use dgx_core::domain::Micros;
@@ -24,7 +24,7 @@ pub struct Timeline {
 pub(super) struct TimeSlice {
     pub from: f64,
     pub to: f64,
-    pub spent: Spent,
+    pub activity: Activity,
     pub line: u32,
 }
 
@@ -71,7 +71,7 @@ impl Timeline {
                 _ => pieces.push(TimeSlice {
                     from,
                     to,
-                    spent: span.spent,
+                    activity: span.activity,
                     line: span.line,
                 }),
             }
@@ -88,7 +88,7 @@ impl Timeline {
         count: usize,
     ) -> Vec<TimeSlice> {
         let width = (to - from) / count as f64;
-        let mut most = vec![[(0.0, 0); Spent::ALL.len()]; count];
+        let mut most = vec![[(0.0, 0); Activity::ALL.len()]; count];
         for span in self.own(warp) {
             let (begin, end) = (self.at(span.from), self.at(span.to).min(to));
             let mut at = ((begin - from) / width).max(0.0) as usize;
@@ -98,7 +98,7 @@ impl Timeline {
                 if part <= 0.0 && left > begin {
                     break;
                 }
-                let place: &mut (f64, u32) = &mut most[at][span.spent as usize];
+                let place: &mut (f64, u32) = &mut most[at][span.activity as usize];
                 place.0 += part.max(0.0);
                 place.1 = span.line;
                 at += 1;
@@ -115,15 +115,15 @@ impl Timeline {
                 from + index as f64 * width,
                 from + (index + 1) as f64 * width,
             );
-            let (spent, line) = (Spent::ALL[best], parts[best].1);
+            let (activity, line) = (Activity::ALL[best], parts[best].1);
             match pieces.last_mut() {
-                Some(last) if last.spent == spent && (last.to - left).abs() < width / 2.0 => {
+                Some(last) if last.activity == activity && (last.to - left).abs() < width / 2.0 => {
                     last.to = right;
                 }
                 _ => pieces.push(TimeSlice {
                     from: left,
                     to: right,
-                    spent,
+                    activity,
                     line,
                 }),
             }
@@ -142,8 +142,11 @@ mod tests {
         let profile = profile();
         let line = &profile.launches[0].timeline;
         let row = line.coarse((0, 1), (0.0, 1.0), 600);
-        let activities: Vec<Spent> = row.iter().map(|p| p.spent).collect();
-        assert_eq!(activities, [Spent::Phase, Spent::Wgmma, Spent::Issuing]);
+        let activities: Vec<Activity> = row.iter().map(|p| p.activity).collect();
+        assert_eq!(
+            activities,
+            [Activity::Phase, Activity::Wgmma, Activity::Issuing]
+        );
         assert!((row[1].from - 0.3).abs() < 0.01 && (row[1].to - 0.9).abs() < 0.01);
     }
 
@@ -152,6 +155,6 @@ mod tests {
         let profile = profile();
         let line = &profile.launches[0].timeline;
         assert_eq!(line.row((0, 1), |_, _| true).len(), 1);
-        assert_eq!(line.row((0, 1), |a, b| a.spent == b.spent).len(), 3);
+        assert_eq!(line.row((0, 1), |a, b| a.activity == b.activity).len(), 3);
     }
 }

@@ -12,7 +12,9 @@ use std::time::Duration;
 pub use shapes::{any_round, parse as parse_shape, size_text};
 
 use crate::backend::emu::EmuBackend;
-use crate::backend::{Backend, CallInput, Emulation, Job, Loaded, Observation, RunFailure, Salt};
+use crate::backend::{
+    Backend, CallInput, CallSeed, Emulation, Job, Loaded, Observation, RunFailure,
+};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::{Compiler, Image};
 use crate::operator::{Operands, Oracle, OutputValues};
@@ -211,11 +213,11 @@ fn explore(
         Distribution::Benchmark,
         SEED,
     );
-    let salt = Salt::of_call(SEED, 0);
+    let call_seed = CallSeed::of_call(SEED, 0);
     let oracle = Oracle::compute(&operands);
     let groups = operands.groups();
-    let oracle = oracle.shuffled(salt.shuffle(), &operands.operator, &groups);
-    let posed = operands.shuffled(salt.shuffle());
+    let oracle = oracle.shuffled(call_seed.shuffle(), &operands.operator, &groups);
+    let posed = operands.shuffled(call_seed.shuffle());
     let (rtol, atol) = task.plan.round.tolerance();
     let tolerance = Tolerance { rtol, atol };
     let mut log = CellLog::default();
@@ -226,7 +228,7 @@ fn explore(
         let ran = loaded.call(&CallInput {
             operands: &operands,
             key: &shape.name,
-            salt,
+            call_seed,
             time_limit: settings.time_limit,
             timed: false,
             emulation: Emulation {
@@ -355,12 +357,18 @@ mod tests {
         for (schedule, bits) in [(0, 5), (1, 5), (2, 6), (3, 7)] {
             log.take(schedule, ran(bits));
         }
-        assert_eq!(log.deviation.as_ref().map(|odd| odd.schedule), Some(2));
+        assert_eq!(
+            log.deviation.as_ref().map(|deviation| deviation.schedule),
+            Some(2)
+        );
         assert_eq!(log.failure, None);
         log.take(4, Err(RunFailure::hung("waits")));
         log.take(5, Err(RunFailure::crashed("dies")));
-        let odd = log.deviation.clone().unwrap();
-        assert_eq!((odd.schedule, odd.what.as_str()), (4, "hung: waits"));
+        let deviation = log.deviation.clone().unwrap();
+        assert_eq!(
+            (deviation.schedule, deviation.what.as_str()),
+            (4, "hung: waits")
+        );
     }
 
     #[test]

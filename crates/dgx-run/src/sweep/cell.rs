@@ -11,7 +11,7 @@ use super::runner::{Runner, tools};
 use super::validate::judge_job;
 use crate::backend::cuda::{CudaBackend, StampedCalls};
 use crate::backend::emu::{EmuBackend, TracedCall};
-use crate::backend::{CallInput, Emulation, Job, RunFailure, Salt};
+use crate::backend::{CallInput, CallSeed, Emulation, Job, RunFailure};
 use crate::compile::{Compiler, Image, KernelReport, TranslationUnit, says_error};
 use crate::operator::Operands;
 use crate::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell, Stamping};
@@ -293,7 +293,7 @@ impl<'a> CompiledCell<'a> {
         CallInput {
             operands,
             key: &self.shape.name,
-            salt: Salt::of_call(0, 0),
+            call_seed: CallSeed::of_call(0, 0),
             time_limit: PATIENCE,
             timed: true,
             emulation: Emulation {

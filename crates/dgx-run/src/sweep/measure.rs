@@ -384,14 +384,14 @@ mod tests {
         ] {
             assert_eq!(reply_error(&job, &fits, 0), None);
         }
-        for odd in [
+        for invalid in [
             Reply::Ran,
             Reply::Answered,
             calling(stranger.clone()),
             verdict(&stranger, "s"),
             verdict(&Yardstick::Cublas.id(), "t"),
         ] {
-            assert!(reply_error(&job, &odd, 0).is_some(), "{odd:?}");
+            assert!(reply_error(&job, &invalid, 0).is_some(), "{invalid:?}");
         }
     }
 }

@@ -216,7 +216,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
                 remark!("warning: {text}");
                 continue;
             }
-            Reply::Judged(mut judged) => match job.doubt(&judged.verdict) {
+            Reply::Judged(mut judged) => match job.mismatch(&judged.verdict) {
                 Some(reply_error) => reply_error,
                 None => {
                     judged.verdict.printed = worker.printed();

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::problems::Problems;
 use super::protocol::{CellJob, Reply};
-use crate::backend::{Backend, CallInput, Emulation, Loaded, RunFailure, Salt};
+use crate::backend::{Backend, CallInput, CallSeed, Emulation, Loaded, RunFailure};
 use dgx_core::domain::{Hazard, HazardWatch};
 
 /// Calls one cell once, watched for hazards.
@@ -34,7 +34,7 @@ fn watched(
     let data = |alone: bool, time_limit: Duration| CallInput {
         operands: &operands,
         key: &name,
-        salt: Salt::of_call(settings.data_seed(), 1),
+        call_seed: CallSeed::of_call(settings.data_seed(), 1),
         time_limit,
         timed: false,
         emulation: Emulation {

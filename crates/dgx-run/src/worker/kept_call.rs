@@ -8,7 +8,7 @@ use dgx_core::operator::Operator;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::KeepRequest;
-use crate::backend::{AccessSites, Buffer, Loaded, Salt};
+use crate::backend::{AccessSites, Buffer, CallSeed, Loaded};
 use dgx_core::clean;
 use dgx_core::domain::Distribution;
 
@@ -21,9 +21,9 @@ pub struct KeptCall {
     /// Which call of its validation, from 0.
     pub call: usize,
     pub distribution: Distribution,
-    pub salt: Salt,
+    pub call_seed: CallSeed,
     /// The same for the call before it.
-    pub before: Option<(Distribution, Salt)>,
+    pub before: Option<(Distribution, CallSeed)>,
     /// The kernels' output, if the backend has it by call.
     pub printed: String,
     /// Which instructions wrote the first wrong element, and which read outside all buffers.
@@ -61,7 +61,7 @@ impl KeptCall {
 /// Keeps the buffers of a call. The note lists what could not be kept; if the note itself cannot be
 /// written, it is absent.
 pub(super) fn keep(
-    wish: &KeepRequest,
+    request: &KeepRequest,
     operator: &Operator,
     loaded: &mut dyn Loaded,
     mut note: KeptCall,
@@ -70,11 +70,11 @@ pub(super) fn keep(
     let is_output = |name: &str| operator.outputs.iter().any(|o| o.tensor.name == name);
     let wanted = |zone: &str| {
         let (name, _) = parts(zone);
-        is_output(name) || wish.buffers.iter().any(|buffer| buffer == name)
+        is_output(name) || request.buffers.iter().any(|buffer| buffer == name)
     };
     let written = loaded.buffers(&wanted).and_then(|buffers| {
         let files = buffers.into_iter().enumerate();
-        let written = files.map(|(number, buffer)| write(&wish.folder, number, buffer));
+        let written = files.map(|(number, buffer)| write(&request.folder, number, buffer));
         written
             .collect::<io::Result<Vec<_>>>()
             .map_err(|e| e.to_string())
@@ -86,7 +86,7 @@ pub(super) fn keep(
     // Last: the search changes memory.
     note.search = search(loaded);
     let text = serde_json::to_string(&note).unwrap_or_default();
-    let _ = fs::write(wish.folder.join(NOTE), text);
+    let _ = fs::write(request.folder.join(NOTE), text);
 }
 
 fn write(folder: &Path, number: usize, (zone, bytes): Buffer) -> io::Result<KeptBuffer> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::trace::trace;
-use crate::backend::{Backend, Salt};
+use crate::backend::{Backend, CallSeed};
 use crate::operator::{
     ANSWERS, Operands, Oracle, OracleCache, OutputValues, ProblemKey, Shuffle, is_gated, unshuffled,
 };
@@ -27,12 +27,12 @@ impl Problem {
     pub(super) fn judged<T>(
         &self,
         exhibit: CallEffects<'_>,
-        salt: Salt,
+        call_seed: CallSeed,
         tolerance: Tolerance,
         judge: impl FnOnce(CallEffects<'_>, &dyn PosedOperands, &Oracle) -> T,
     ) -> T {
         let (operator, groups) = (&self.operands.operator, &self.shape.groups);
-        let shuffle = salt.shuffle();
+        let shuffle = call_seed.shuffle();
         let before = unshuffled(exhibit.outputs, shuffle, operator, groups);
         let are_right =
             |outputs: &&[OutputValues]| accepts(outputs, &self.operands, &self.oracle, tolerance);

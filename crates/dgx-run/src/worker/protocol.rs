@@ -94,7 +94,7 @@ impl CellJob {
     }
 
     /// Why this cannot be the requested verdict, if so.
-    pub(crate) fn doubt(&self, verdict: &Verdict) -> Option<String> {
+    pub(crate) fn mismatch(&self, verdict: &Verdict) -> Option<String> {
         let contender = &self.code.contender;
         let fits = verdict.contender == *contender && verdict.shape == self.shape.name;
         (!fits).then(|| {

@@ -9,7 +9,7 @@ use super::problems::{Problem, Problems};
 use super::protocol::{CellJob, Judged, Reply};
 use super::trace::trace;
 use crate::backend::{
-    Backend, CallInput, Emulation, Loaded, Modelled, Observation, RunFailure, Salt,
+    Backend, CallInput, CallSeed, Emulation, Loaded, Modelled, Observation, RunFailure,
 };
 use crate::operator::{Operands, Oracle, ProblemKey, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, HazardWatch, Status, Verdict};
@@ -104,7 +104,7 @@ fn call_all(
             place,
             planned,
             problem: &problem,
-            salt: Salt::of_call(seed, place as u64).with(planned.poison),
+            call_seed: CallSeed::of_call(seed, place as u64).with(planned.poison),
             before,
             job,
         };
@@ -123,7 +123,7 @@ fn call_all(
             Status::Wrong | Status::Racy if uncounted => {}
             _ => break,
         }
-        before = Some((planned.distribution, call.salt));
+        before = Some((planned.distribution, call.call_seed));
     }
 }
 
@@ -144,9 +144,9 @@ struct ValidationCall<'a> {
     place: usize,
     planned: ScheduledCall,
     problem: &'a Problem,
-    salt: Salt,
+    call_seed: CallSeed,
     /// The data of the call before this one.
-    before: Option<(Distribution, Salt)>,
+    before: Option<(Distribution, CallSeed)>,
     job: &'a CellJob,
 }
 
@@ -156,7 +156,7 @@ impl ValidationCall<'_> {
         CallInput {
             operands: &self.problem.operands,
             key: &self.problem.name,
-            salt: self.salt,
+            call_seed: self.call_seed,
             time_limit,
             timed: watch == HazardWatch::Off && self.planned.purpose == CallPurpose::Time,
             emulation: Emulation {
@@ -218,7 +218,7 @@ impl ValidationCall<'_> {
             Err(failure) => (failure.printed.to_string(), false),
         };
         let first = state.take(ran, self);
-        if let Some(wish) = &job.keep {
+        if let Some(request) = &job.keep {
             // The search repeats the call; a call that does not return is not repeated.
             send(&Reply::Running);
             let data = self.data(HazardWatch::Off, job.time_limit);
@@ -226,17 +226,23 @@ impl ValidationCall<'_> {
             let note = KeptCall {
                 call: self.place,
                 distribution: self.planned.distribution,
-                salt: self.salt,
+                call_seed: self.call_seed,
                 before: self.before,
                 printed: said,
                 search: None,
                 buffers: Vec::new(),
                 missing: None,
             };
-            keep(wish, &job.operator, loaded, note, |loaded| match returned {
-                true => loaded.search(&data, element),
-                false => None,
-            });
+            keep(
+                request,
+                &job.operator,
+                loaded,
+                note,
+                |loaded| match returned {
+                    true => loaded.search(&data, element),
+                    false => None,
+                },
+            );
             send(&Reply::Ran);
         }
         if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
@@ -272,7 +278,7 @@ fn time_only(
     let ran = loaded.call(&CallInput {
         operands: &operands,
         key: &job.problem(distribution).name(),
-        salt: Salt::of_call(job.settings.data_seed(), 0),
+        call_seed: CallSeed::of_call(job.settings.data_seed(), 0),
         time_limit: job.time_limit,
         timed: true,
         emulation: Emulation::from(&job.settings),
@@ -382,7 +388,9 @@ impl Judging {
             examine(exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();
-        let finding = call.problem.judged(exhibit, call.salt, tolerance, judge);
+        let finding = call
+            .problem
+            .judged(exhibit, call.call_seed, tolerance, judge);
         let (cause, hazards) = (observation.read_early, observation.hazards);
         // The timed call represents the cell: its counters and time are compared between
         // contenders. A wrong design is counted too, but has no time.

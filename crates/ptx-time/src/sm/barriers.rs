@@ -6,7 +6,7 @@ use ptx_emu::trace::BarrierAt;
 
 use super::way::Way;
 use super::{Cta, Item, Parked, Sim, Ticks, ticks};
-use crate::times::{Cause, Spent};
+use crate::times::{Activity, Cause};
 
 /// Threads of a warp.
 const LANES: u32 = 32;
@@ -56,14 +56,14 @@ impl Sim<'_> {
         gate.threads = threads;
         if let Some(open) = self.open_gate(cta, id, now, way) {
             if waits {
-                self.hold(index, now, open, Spent::Barrier);
+                self.hold(index, now, open, Activity::Barrier);
             }
             return true;
         }
         if waits {
             let gate = self.ctas[cta].barriers.entry(id).or_default();
             gate.waiting.push(index);
-            self.warps[index].parked = Some((Parked::Gate, Spent::Barrier, now));
+            self.warps[index].parked = Some((Parked::Gate, Activity::Barrier, now));
             self.warps[index].step += 1;
             return false;
         }
@@ -127,8 +127,8 @@ impl Sim<'_> {
         let warp = &mut self.warps[index];
         warp.next = warp.next.max(at);
         let next = warp.next;
-        if let Some((_, spent, since)) = warp.parked.take() {
-            self.spend(index, spent, since, at);
+        if let Some((_, activity, since)) = warp.parked.take() {
+            self.spend(index, activity, since, at);
             self.adopt(index, way, at);
         }
         self.push(next, Item::Warp(index));
@@ -198,10 +198,10 @@ impl Sim<'_> {
                     state.boards[at] = state.boards[at].max(wake);
                     let waits = |&(parked, ..): &(Parked, _, _)| parked == Parked::Board(at);
                     if state.phases[at] == 0
-                        && let Some((_, spent, since)) = state.parked.take_if(|p| waits(p))
+                        && let Some((_, activity, since)) = state.parked.take_if(|p| waits(p))
                     {
                         let next = state.next.max(state.boards[at]);
-                        self.spend(warp, spent, since, next);
+                        self.spend(warp, activity, since, next);
                         self.adopt(warp, way, wake);
                         self.push(next, Item::Warp(warp));
                     }

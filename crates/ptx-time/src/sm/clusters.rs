@@ -6,7 +6,7 @@ use ptx_emu::mixed::MixedMap;
 
 use super::way::Way;
 use super::{CYCLE, ClusterState, Cta, Item, PARTITIONS, Sim, Ticks, Warp, ticks};
-use crate::times::{Cause, CtaTimes, Spent};
+use crate::times::{Activity, Cause, CtaTimes};
 
 impl Sim<'_> {
     /// Starts the next cluster, if there is one, in the place that is free then.
@@ -49,7 +49,7 @@ impl Sim<'_> {
                     step: 0,
                     next: start,
                     boards: [0; 6],
-                    board_spent: [Spent::Result; 6],
+                    board_activity: [Activity::Result; 6],
                     board_cause: [Cause::Arithmetic; 6],
                     parked: None,
                     phases: [0; 6],

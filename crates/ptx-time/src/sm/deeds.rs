@@ -7,7 +7,7 @@ use ptx_emu::trace::{BarrierAt, Deed, GlobalBytes};
 use super::barriers::{Mbarrier, Question};
 use super::issue::OF_REGISTERS;
 use super::{Item, LINE, PARTITIONS, Parked, Sim, Ticks, ticks};
-use crate::times::{Cause, Spent};
+use crate::times::{Activity, Cause};
 
 /// The instruction a warp issues now.
 #[derive(Clone, Copy)]
@@ -171,32 +171,32 @@ impl Sim<'_> {
     /// Holds a warp until what it waits for is over, which is known already.
     fn pause(&mut self, index: usize, now: Ticks, deed: &Deed) {
         let warp = &mut self.warps[index];
-        let (until, spent) = match *deed {
-            Deed::LaneWait(groups) => (ended(&mut warp.lane_groups, groups, now), Spent::Copies),
+        let (until, activity) = match *deed {
+            Deed::LaneWait(groups) => (ended(&mut warp.lane_groups, groups, now), Activity::Copies),
             // A card lets go of both waits at once.
             Deed::BulkWait { groups, read: _ } => {
-                (ended(&mut warp.bulk_groups, groups, now), Spent::Copies)
+                (ended(&mut warp.bulk_groups, groups, now), Activity::Copies)
             }
             Deed::WgmmaWait(groups) => {
                 let until = ended(&mut warp.wgmma_groups, groups, now);
                 let until = until + ticks(self.machine.wgmma_wait_latency);
                 let least = now + ticks(self.machine.wgmma_settled_latency);
-                (until.max(least), Spent::Wgmma)
+                (until.max(least), Activity::Wgmma)
             }
-            Deed::TmemWait { .. } => (warp.tmem_moved, Spent::Wgmma),
-            Deed::AwaitLaunch => (ticks(self.work.gate), Spent::Launch),
+            Deed::TmemWait { .. } => (warp.tmem_moved, Activity::Wgmma),
+            Deed::AwaitLaunch => (ticks(self.work.gate), Activity::Launch),
             Deed::Sleep(nanos) => {
                 let cycles = f64::from(nanos) * self.machine.clock_mhz / 1000.0;
-                (now + ticks(cycles), Spent::Issuing)
+                (now + ticks(cycles), Activity::Issuing)
             }
             _ => return,
         };
-        match spent {
-            Spent::Copies => {
+        match activity {
+            Activity::Copies => {
                 let cause = self.warps[index].copies_cause;
-                self.hold_on(index, now, until, spent, cause);
+                self.hold_on(index, now, until, activity, cause);
             }
-            _ => self.hold(index, now, until, spent),
+            _ => self.hold(index, now, until, activity),
         }
     }
 
@@ -210,8 +210,8 @@ impl Sim<'_> {
         // What is stored is read when it is stored, addresses at once.
         let read = if writes { state.shared } else { turn.now };
         let read = read + ticks(m.operands_latency);
-        self.occupy(index, turn.operands, read, Spent::Result, Cause::Shared);
-        self.occupy(index, turn.board, done, Spent::Result, Cause::Shared);
+        self.occupy(index, turn.operands, read, Activity::Result, Cause::Shared);
+        self.occupy(index, turn.board, done, Activity::Result, Cause::Shared);
     }
 
     fn access_remote(&mut self, turn: Turn, bytes: u32, barrier: Option<BarrierAt>, writes: bool) {
@@ -222,7 +222,7 @@ impl Sim<'_> {
         state.remote = start + ticks(f64::from(bytes) / m.remote_port);
         let done = state.remote + ticks(m.remote_latency);
         if !writes {
-            self.occupy(index, turn.board, done, Spent::Result, Cause::Barriers);
+            self.occupy(index, turn.board, done, Activity::Result, Cause::Barriers);
         }
         if let Some(barrier) = barrier {
             let mut way = self.way(index, now);
@@ -237,7 +237,7 @@ impl Sim<'_> {
         self.warps[index].stored = Some(now);
         let left = self.store(sm, now, at);
         let read = self.sms[sm].lsu + ticks(self.machine.operands_latency);
-        self.occupy(index, turn.operands, read, Spent::Memory, Cause::L2);
+        self.occupy(index, turn.operands, read, Activity::Memory, Cause::L2);
         if atomic {
             self.update_global(index, now, left, turn.issued, turn.board);
         }
@@ -247,7 +247,7 @@ impl Sim<'_> {
         let (index, now) = (turn.index, turn.now);
         let sm = self.warps[index].sm;
         let read = now + ticks(self.machine.operands_latency);
-        self.occupy(index, turn.operands, read, Spent::Memory, Cause::Latency);
+        self.occupy(index, turn.operands, read, Activity::Memory, Cause::Latency);
         let load = turn
             .issued
             .map(|op| self.work.code.instructions[op as usize]);
@@ -257,7 +257,7 @@ impl Sim<'_> {
         state.lsu = state.lsu.max(state.shared);
         let (done, cause) = self.fetch(index, now, at, cached, by_blocks);
         self.sms[sm].shared = self.sms[sm].lsu;
-        self.occupy(index, turn.board, done, Spent::Memory, cause);
+        self.occupy(index, turn.board, done, Activity::Memory, cause);
     }
 
     /// Makes a group of what was begun since the last.
@@ -329,12 +329,12 @@ impl Sim<'_> {
             asked: turn.now,
         });
         let Some(board) = turn.board else {
-            self.park(turn, Spent::Phase);
+            self.park(turn, Activity::Phase);
             return false;
         };
         let warp = &mut self.warps[index];
         warp.phases[usize::from(board)] += 1;
-        warp.board_spent[usize::from(board)] = Spent::Phase;
+        warp.board_activity[usize::from(board)] = Activity::Phase;
         warp.board_cause[usize::from(board)] = Cause::Barriers;
         true
     }
@@ -345,17 +345,17 @@ impl Sim<'_> {
         let state = &mut self.clusters[cluster];
         if state.phase < self.warps[index].cluster_phase {
             state.gate.waiting.push(index);
-            self.park(turn, Spent::Barrier);
+            self.park(turn, Activity::Barrier);
             return false;
         }
         let opened = state.opened;
-        self.hold(index, turn.now, opened, Spent::Barrier);
+        self.hold(index, turn.now, opened, Activity::Barrier);
         true
     }
 
-    fn park(&mut self, turn: Turn, spent: Spent) {
+    fn park(&mut self, turn: Turn, activity: Activity) {
         let warp = &mut self.warps[turn.index];
-        warp.parked = Some((Parked::Gate, spent, turn.now));
+        warp.parked = Some((Parked::Gate, activity, turn.now));
         warp.step += 1;
     }
 
@@ -404,7 +404,7 @@ impl Sim<'_> {
         state.tensor[partition] = start + ticks(share * m.mma_interval);
         self.tensor_busy += ticks(share * m.mma_interval);
         let done = state.tensor[partition] + ticks(m.mma_latency);
-        self.occupy(index, turn.board, done, Spent::Wgmma, Cause::Tensor);
+        self.occupy(index, turn.board, done, Activity::Wgmma, Cause::Tensor);
         self.multiply(index, start, done);
     }
 
@@ -421,7 +421,7 @@ impl Sim<'_> {
             state.shared = state.shared.max(now) + ticks(m.fence_interval);
             from = state.shared;
         }
-        self.hold(index, now, from + ticks(latency), Spent::Memory);
+        self.hold(index, now, from + ticks(latency), Activity::Memory);
     }
 }
 

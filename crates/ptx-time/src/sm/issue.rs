@@ -6,7 +6,7 @@ use super::deeds::Turn;
 use super::way::cause;
 use super::{Item, LINE, Parked, Sim, Ticks, ticks};
 use crate::sass::{Kind, Sass};
-use crate::times::{Cause, Spent};
+use crate::times::{Activity, Cause};
 use ptx_machine::Machine;
 
 /// Cycles that no probe asks for, of the order of what was published for chips of this kind (Jia
@@ -80,23 +80,23 @@ fn cause_of(kind: Kind) -> Cause {
 
 /// Cycles until an instruction's result is there, and what waiting for it is. Where a deed says
 /// more it says so itself; without one no lane took part.
-fn latency_of(m: &Machine, kind: Kind) -> (f64, Spent) {
+fn latency_of(m: &Machine, kind: Kind) -> (f64, Activity) {
     match kind {
-        Kind::Mufu => (m.mufu_latency, Spent::Result),
-        Kind::Convert => (m.convert_latency, Spent::Result),
-        Kind::Shuffle => (m.shuffle_latency, Spent::Result),
-        Kind::ToUniform => (m.to_uniform_latency, Spent::Result),
-        Kind::Constant => (m.constant_latency, Spent::Result),
-        Kind::Special | Kind::Clock => (m.special_latency, Spent::Result),
-        Kind::Shared => (1.0, Spent::Result),
-        Kind::Global => (1.0, Spent::Memory),
-        Kind::Local => (m.l1_latency, Spent::Memory),
-        Kind::Arrive => (m.arrive_latency, Spent::Result),
-        Kind::Phase => (m.phase_latency, Spent::Phase),
-        Kind::Double => (m.double_interval + DOUBLE_LATENCY, Spent::Result),
-        Kind::Mma | Kind::TmemMove => (1.0, Spent::Wgmma),
-        Kind::Fence => (m.fence_latency, Spent::Memory),
-        _ => (OTHER_LATENCY, Spent::Result),
+        Kind::Mufu => (m.mufu_latency, Activity::Result),
+        Kind::Convert => (m.convert_latency, Activity::Result),
+        Kind::Shuffle => (m.shuffle_latency, Activity::Result),
+        Kind::ToUniform => (m.to_uniform_latency, Activity::Result),
+        Kind::Constant => (m.constant_latency, Activity::Result),
+        Kind::Special | Kind::Clock => (m.special_latency, Activity::Result),
+        Kind::Shared => (1.0, Activity::Result),
+        Kind::Global => (1.0, Activity::Memory),
+        Kind::Local => (m.l1_latency, Activity::Memory),
+        Kind::Arrive => (m.arrive_latency, Activity::Result),
+        Kind::Phase => (m.phase_latency, Activity::Phase),
+        Kind::Double => (m.double_interval + DOUBLE_LATENCY, Activity::Result),
+        Kind::Mma | Kind::TmemMove => (1.0, Activity::Wgmma),
+        Kind::Fence => (m.fence_latency, Activity::Memory),
+        _ => (OTHER_LATENCY, Activity::Result),
     }
 }
 
@@ -216,21 +216,21 @@ impl Sim<'_> {
         }
         let there = self.fetch_code(index, now, op);
         if there > now {
-            self.spend(index, Spent::Issuing, now, there);
+            self.spend(index, Activity::Issuing, now, there);
             return self.push(there, Item::Warp(index));
         }
         if !self.boards_released(index, now, sass.waits) {
             return;
         }
-        if let Some((_, spent, since)) = self.warps[index].parked.take() {
-            self.spend(index, spent, since, now);
+        if let Some((_, activity, since)) = self.warps[index].parked.take() {
+            self.spend(index, activity, since, now);
         }
         // A load with a scoreboard goes on without what it asks for, all others stand still.
         let constants = sass
             .constants
             .map(|line| self.fetch_constants(index, now, line));
         if let Some(there) = constants.filter(|there| *there > now && sass.result.is_none()) {
-            self.spend_on(index, Spent::Memory, Cause::Latency, now, there);
+            self.spend_on(index, Activity::Memory, Cause::Latency, now, there);
             return self.push(there, Item::Warp(index));
         }
         let reads = match (pipes(sass.kind), deed) {
@@ -243,7 +243,7 @@ impl Sim<'_> {
         let loads = matches!(deed, Some(Deed::Global { writes: false, .. }));
         let (free, cause) = self.units_free(index, now, sass.kind, reads);
         if free > now {
-            self.spend_on(index, Spent::Contending, cause, now, free);
+            self.spend_on(index, Activity::Contending, cause, now, free);
             // Of loads that find their way full, one of each warp is let through by turns.
             if loads {
                 return self.push_load(free, index);
@@ -260,7 +260,7 @@ impl Sim<'_> {
             stall += self.machine.branch_cycles;
         }
         self.warps[index].next = now + ticks(stall);
-        self.spend(index, Spent::Issuing, now, now + ticks(stall));
+        self.spend(index, Activity::Issuing, now, now + ticks(stall));
         let turn = Turn {
             index,
             now,
@@ -289,8 +289,11 @@ impl Sim<'_> {
                 continue;
             }
             if warp.phases[at] > 0 {
-                let (_, _, since) = *warp.parked.get_or_insert((Parked::Gate, Spent::Phase, now));
-                warp.parked = Some((Parked::Board(at), Spent::Phase, since));
+                let (_, _, since) =
+                    *warp
+                        .parked
+                        .get_or_insert((Parked::Gate, Activity::Phase, now));
+                warp.parked = Some((Parked::Board(at), Activity::Phase, since));
                 return false;
             }
             if warp.boards[at] > ready {
@@ -301,8 +304,8 @@ impl Sim<'_> {
         let Some(at) = board else {
             return true;
         };
-        let (spent, cause) = (warp.board_spent[at], warp.board_cause[at]);
-        self.spend_on(index, spent, cause, now, ready);
+        let (activity, cause) = (warp.board_activity[at], warp.board_cause[at]);
+        self.spend_on(index, activity, cause, now, ready);
         self.push(ready, Item::Warp(index));
         false
     }
@@ -391,14 +394,14 @@ impl Sim<'_> {
     /// Keeps the scoreboards of an instruction until its result is there and its operands are
     /// read.
     fn take_boards(&mut self, index: usize, now: Ticks, sass: &Sass, constants: Option<Ticks>) {
-        let (latency, spent) = latency_of(self.machine, sass.kind);
+        let (latency, activity) = latency_of(self.machine, sass.kind);
         let warp = &mut self.warps[index];
         let result = now.max(constants.unwrap_or(now)) + ticks(latency);
         let read = now + ticks(latency.min(OPERANDS_LATENCY));
         for board in [sass.result, sass.operands].into_iter().flatten() {
             let at = usize::from(board);
             if warp.boards[at] <= now {
-                warp.board_spent[at] = spent;
+                warp.board_activity[at] = activity;
                 warp.board_cause[at] = cause_of(sass.kind);
             }
         }
@@ -411,8 +414,8 @@ impl Sim<'_> {
     }
 
     /// Holds the warp until then.
-    pub(super) fn hold(&mut self, index: usize, from: Ticks, until: Ticks, spent: Spent) {
-        self.hold_on(index, from, until, spent, cause(spent));
+    pub(super) fn hold(&mut self, index: usize, from: Ticks, until: Ticks, activity: Activity) {
+        self.hold_on(index, from, until, activity, cause(activity));
     }
 
     /// The same where it is known what is in the way.
@@ -421,11 +424,11 @@ impl Sim<'_> {
         index: usize,
         from: Ticks,
         until: Ticks,
-        spent: Spent,
+        activity: Activity,
         cause: Cause,
     ) {
         let from = from.max(self.warps[index].next);
-        self.spend_on(index, spent, cause, from, until);
+        self.spend_on(index, activity, cause, from, until);
         let warp = &mut self.warps[index];
         warp.next = warp.next.max(until);
     }
@@ -436,7 +439,7 @@ impl Sim<'_> {
         index: usize,
         board: Option<u8>,
         until: Ticks,
-        spent: Spent,
+        activity: Activity,
         cause: Cause,
     ) {
         if let Some(board) = board {
@@ -444,7 +447,7 @@ impl Sim<'_> {
             let at = usize::from(board);
             if until > warp.boards[at] {
                 warp.boards[at] = until;
-                warp.board_spent[at] = spent;
+                warp.board_activity[at] = activity;
                 warp.board_cause[at] = cause;
             }
         }

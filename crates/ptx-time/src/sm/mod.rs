@@ -28,7 +28,7 @@ use self::way::{Way, Ways};
 pub(crate) use self::work::Work;
 use crate::script::{Part, Scribe};
 use crate::spans::Spans;
-use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
+use crate::times::{Activity, Cause, CtaTimes, Epilogue, Span, WarpTimes};
 use ptx_machine::Machine;
 
 /// Time in parts of a cycle, so that intervals need not be whole.
@@ -163,10 +163,10 @@ struct Warp<'w> {
     next: Ticks,
     boards: [Ticks; 6],
     /// What each board's result is.
-    board_spent: [Spent; 6],
+    board_activity: [Activity; 6],
     board_cause: [Cause; 6],
     /// Why it stands still, since when.
-    parked: Option<(Parked, Spent, Ticks)>,
+    parked: Option<(Parked, Activity, Ticks)>,
     /// Phases that boards wait for: a board with any is busy for ever.
     phases: [u8; 6],
     /// The phase of the cluster's barrier it has arrived at.
@@ -190,7 +190,7 @@ struct Warp<'w> {
     /// Up to where its time is told.
     told: Ticks,
     way: Way,
-    spent: [f64; Spent::ALL.len()],
+    spent: [f64; Activity::ALL.len()],
     /// Whether it has stored to shared memory since its last fence.
     unfenced: bool,
     /// Loads from global memory it has issued.

@@ -2,19 +2,19 @@
 
 use super::way::cause;
 use super::{CYCLE, Sim, Ticks};
-use crate::times::{Cause, Epilogue, Span, Spent};
+use crate::times::{Activity, Cause, Epilogue, Span};
 
 impl Sim<'_> {
     /// Tells what a piece of a warp's time went to; what was told of it before stands.
-    pub(super) fn spend(&mut self, index: usize, spent: Spent, from: Ticks, to: Ticks) {
-        self.spend_on(index, spent, cause(spent), from, to);
+    pub(super) fn spend(&mut self, index: usize, activity: Activity, from: Ticks, to: Ticks) {
+        self.spend_on(index, activity, cause(activity), from, to);
     }
 
     /// The same where it is known what was in the way.
     pub(super) fn spend_on(
         &mut self,
         index: usize,
-        spent: Spent,
+        activity: Activity,
         cause: Cause,
         from: Ticks,
         to: Ticks,
@@ -28,14 +28,14 @@ impl Sim<'_> {
         warp.way.go(cause, to - from);
         warp.told = to;
         let (from, to) = (from as f64 / CYCLE, to as f64 / CYCLE);
-        warp.spent[spent as usize] += to - from;
+        warp.spent[activity as usize] += to - from;
         if self.keep_spans {
             self.spans.tell(Span {
                 cta: warp.cta,
                 warp: warp.number,
                 from,
                 to,
-                spent,
+                activity,
                 line: warp.line,
             });
         }

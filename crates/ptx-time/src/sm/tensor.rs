@@ -7,7 +7,7 @@
 use ptx_emu::trace::{BarrierAt, TmemA};
 
 use super::{PARTITIONS, Parked, Sim, Ticks, ticks};
-use crate::times::{Cause, Spent};
+use crate::times::{Activity, Cause};
 use ptx_machine::TensorMemory;
 
 /// Columns of tensor memory.
@@ -171,12 +171,12 @@ impl Sim<'_> {
         let through = *port;
         if writes {
             let read = through + ticks(self.machine.operands_latency);
-            self.occupy(index, operands, read, Spent::Wgmma, Cause::Tensor);
+            self.occupy(index, operands, read, Activity::Wgmma, Cause::Tensor);
         } else {
             self.read_products(index, now);
         }
         let there = through + ticks(m.tmem_load_latency);
-        self.occupy(index, board, there, Spent::Wgmma, Cause::Tensor);
+        self.occupy(index, board, there, Activity::Wgmma, Cause::Tensor);
         if board.is_none() {
             let moved = &mut self.warps[index].tmem_moved;
             *moved = (*moved).max(there);
@@ -192,7 +192,7 @@ impl Sim<'_> {
         ctas: u32,
     ) -> bool {
         let warp = &mut self.warps[index];
-        warp.parked = Some((Parked::Gate, Spent::Barrier, now));
+        warp.parked = Some((Parked::Gate, Activity::Barrier, now));
         warp.step += 1;
         let (sm, cta) = (warp.sm, warp.cta);
         let cluster = self.ctas[cta].cluster;

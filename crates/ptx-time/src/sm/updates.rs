@@ -3,7 +3,7 @@
 use super::memory::first_sector;
 use super::{CYCLE, Sim, Ticks, ticks};
 use crate::sass::Update;
-use crate::times::{Cause, Spent};
+use crate::times::{Activity, Cause};
 
 /// Cycles of L2 for each update of a word. No probe asks for it; NVIDIA gave one operation a clock on
 /// a common address for GK110 (its white paper, 2012) and has published nothing slower or faster since.
@@ -79,9 +79,9 @@ impl Sim<'_> {
             true => Cause::L2,
             false => Cause::Latency,
         };
-        self.occupy(index, board, start + latency, Spent::Memory, cause);
+        self.occupy(index, board, start + latency, Activity::Memory, cause);
         if update == Update::InLoop {
-            self.hold_on(index, now, end, Spent::Memory, cause);
+            self.hold_on(index, now, end, Activity::Memory, cause);
         }
     }
 
@@ -110,10 +110,10 @@ impl Sim<'_> {
         };
         let read = state.shared + ticks(m.operands_latency);
         self.warps[index].unfenced = true;
-        self.occupy(index, operands, read, Spent::Result, Cause::Shared);
-        self.occupy(index, board, done, Spent::Result, Cause::Shared);
+        self.occupy(index, operands, read, Activity::Result, Cause::Shared);
+        self.occupy(index, board, done, Activity::Result, Cause::Shared);
         if update == Update::InLoop {
-            self.hold_on(index, now, done, Spent::Result, Cause::Shared);
+            self.hold_on(index, now, done, Activity::Result, Cause::Shared);
         }
     }
 

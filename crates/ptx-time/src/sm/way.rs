@@ -5,7 +5,7 @@
 //! end the last warp has the whole, added up, and nobody had to look back.
 
 use super::{CYCLE, Sim, Ticks};
-use crate::times::{Cause, Spent};
+use crate::times::{Activity, Cause};
 
 /// Ticks by cause; together they are the time it leads to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,14 +49,14 @@ impl Ways {
 }
 
 /// What a warp's time goes to where nothing more is known of it.
-pub(super) fn cause(spent: Spent) -> Cause {
-    match spent {
-        Spent::Issuing | Spent::Contending => Cause::Issue,
-        Spent::Result => Cause::Arithmetic,
-        Spent::Memory | Spent::Copies => Cause::Latency,
-        Spent::Phase | Spent::Barrier => Cause::Barriers,
-        Spent::Wgmma => Cause::Tensor,
-        Spent::Launch => Cause::Launch,
+pub(super) fn cause(activity: Activity) -> Cause {
+    match activity {
+        Activity::Issuing | Activity::Contending => Cause::Issue,
+        Activity::Result => Cause::Arithmetic,
+        Activity::Memory | Activity::Copies => Cause::Latency,
+        Activity::Phase | Activity::Barrier => Cause::Barriers,
+        Activity::Wgmma => Cause::Tensor,
+        Activity::Launch => Cause::Launch,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::write::with_costs;
 use super::{Args, sample};
 use crate::cli::{Globals, runs};
-use crate::dispatch::{self, Costs, Regret, Sample, percentile};
+use crate::cost_fit::{self, Costs, Regret, Sample, percentile};
 use crate::present::{Column, Table, percent};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Chip, Exit, Joined};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     let variant = costly(&catalog, args.variant.as_deref(), chip)?;
     let (samples, others) = (sampled(&variant, &fitted)?, sampled(&variant, &held_out)?);
     let written = sample::written(&variant);
-    let costs = dispatch::fit(&samples, &written);
+    let costs = cost_fit::fit(&samples, &written);
     let style = runs::style(globals);
     say!("{}", errors(&variant, &samples, &costs).render(&style));
     let mut lost = vec![
@@ -129,7 +129,7 @@ fn errors(variant: &Variant, samples: &[Sample], costs: &Costs) -> Table {
         Column::right("worst").weight(4),
         Column::left("cost, ns").weight(4).wraps(),
     ]);
-    for found in dispatch::errors(samples, costs) {
+    for found in cost_fit::errors(samples, costs) {
         let pick = &variant.picks[found.pick];
         let terms = pick.cost.iter().zip(&costs[found.pick]);
         let terms = terms.map(|(term, nanos)| format!("{nanos:.4} · ({})", term.of.text.trim()));
@@ -155,7 +155,7 @@ fn regrets(variant: &Variant, lost: &[(&str, &Vec<Sample>, &Costs)]) -> Table {
         Column::left("most is lost on").weight(4).wraps(),
     ]);
     for (what, samples, costs) in lost {
-        let found = dispatch::regrets(samples, costs);
+        let found = cost_fit::regrets(samples, costs);
         let shares: Vec<f64> = found.iter().map(|regret| regret.share).collect();
         let name = |regret: &Regret| {
             let id = |pick: usize| &variant.picks[pick].contender.id;

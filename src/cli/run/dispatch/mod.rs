@@ -5,7 +5,7 @@ mod write;
 use std::path::PathBuf;
 
 use crate::cli::{Globals, named, runs};
-use crate::contest::dispatch::dispatch_among;
+use crate::contest::dispatch_table::dispatch_table_among;
 use crate::present;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Exit, Joined, typed};
@@ -72,7 +72,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             ),
         ));
     }
-    let table = dispatch_among(&run, &ranking, |id| own_work.contains(id));
+    let table = dispatch_table_among(&run, &ranking, |id| own_work.contains(id));
     let table = table.ok_or_else(|| {
         CommandError::inconclusive(
             "no contender is valid on every shape, so there is no default for other shapes",
@@ -102,7 +102,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contest::dispatch::tests::crossing;
+    use crate::contest::dispatch_table::tests::crossing;
     use dgx_core::config::Round;
     use dgx_core::config::target::default_device;
     use dgx_core::diagnostic::SourceFile;
@@ -117,7 +117,7 @@ mod tests {
         // Three groups, in another order than the round below gives them.
         run.header.shapes[1].groups =
             vec![group(1, 128, 512), group(7, 128, 512), group(3, 256, 256)];
-        let text = dispatch_among(&run, &ranking, |_| true)
+        let text = dispatch_table_among(&run, &ranking, |_| true)
             .unwrap()
             .picks("sm_90a", &operator::default_operator().name);
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! The times of a run, each with the values of the terms of its pick's cost.
 
-use crate::dispatch::{Call, Costs, Sample};
+use crate::cost_fit::{Call, Costs, Sample};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{ContenderId, Device};
 use dgx_core::expr::Steps;

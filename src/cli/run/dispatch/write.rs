@@ -2,7 +2,7 @@
 
 use toml_edit::{DocumentMut, TomlError, Value};
 
-use crate::dispatch::Costs;
+use crate::cost_fit::Costs;
 use dgx_core::config::target::replace;
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_run::catalog::front_matter;

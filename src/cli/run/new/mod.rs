@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use toml_edit::DocumentMut;
 
-use super::{machine, subject};
+use super::{examined_round, machine};
 use crate::cli::Globals;
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
@@ -173,7 +173,7 @@ fn tell(written: &[PathBuf], round: &Path, target: Option<&str>) {
 fn operator_of(args: &Args, catalog: Option<&Catalog>) -> Result<Arc<Operator>, CommandError> {
     match (&args.operator, &args.from, catalog) {
         (Some(operator), ..) => Ok(Arc::new(dgx_core::operator::find(operator)?)),
-        (None, Some(from), Some(catalog)) => subject::operator_of(from, catalog),
+        (None, Some(from), Some(catalog)) => examined_round::operator_of(from, catalog),
         _ => Ok(Arc::clone(operator::default_operator())),
     }
 }

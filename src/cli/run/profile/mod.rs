@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use self::over::ReferenceCell;
 use self::text::{EpilogueThreshold, text};
+use super::examined_round::examined_round;
 use super::explain::plan_for;
 use super::machine;
-use super::subject::subject;
 use crate::cli::{Globals, named, runs, select};
-use crate::present::{belief_again, belief_in};
+use crate::present::{accuracy_in_short, accuracy_on};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
@@ -18,7 +18,7 @@ use dgx_run::backend::cuda::StampedCalls;
 use dgx_run::backend::emu::{LaunchLayout, machine};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::Compiler;
-use dgx_run::profile::{ProfileSubject, ProfiledCell, Sources, chrome, json, page, stamps};
+use dgx_run::profile::{ProfileLabels, ProfiledCell, Sources, chrome, json, page, stamps};
 use dgx_run::sweep::{BackendChoice, CompiledCell, Progress};
 
 #[derive(Debug, clap::Args)]
@@ -70,7 +70,7 @@ pub(crate) struct Args {
 /// Shows where the time of one cell goes: on the GPU here, or in virtual time.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
-    let (mut round, run) = subject(args.of.as_deref(), &args.contender, &catalog)?;
+    let (mut round, run) = examined_round(args.of.as_deref(), &args.contender, &catalog)?;
     let path = run.as_ref().map_or(&round.file.path, |run| &run.path);
     let read = [Some(path.as_path()), args.over.as_deref()];
     runs::probe(
@@ -116,7 +116,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
 
     let shown: Vec<&ProfiledCell> = profiles.iter().collect();
-    let believed = belief_again(&DeviceRecord::new(BackendKind::Emu, &device), operator);
+    let sentence = accuracy_in_short(&DeviceRecord::new(BackendKind::Emu, &device), operator);
     let mut lines = vec![text::epilogue(shown[0], &bar)];
     lines.extend(over.as_ref().map(|over| over.sentence(shown[0])));
     lines.extend(notes);
@@ -126,7 +126,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             &shown,
             over.as_ref(),
             &lines,
-            &believed.unwrap_or_default(),
+            &sentence.unwrap_or_default(),
             &runs::style(globals)
         )
     );
@@ -169,16 +169,16 @@ fn modelled(
     let record = DeviceRecord::new(BackendKind::Emu, device);
     cell.traced(|traced| {
         let call = traced.replay(machine, true)?;
-        let subject = ProfileSubject {
+        let labels = ProfileLabels {
             contender,
             shape: &cell.shape.name,
             timing: Timing::Modelled,
             target: &device.name,
-            belief: belief_in(&record, operator).unwrap_or_default(),
+            accuracy: accuracy_on(&record, operator).unwrap_or_default(),
             sms: machine.sms as u64,
         };
         let laid = traced.laid();
-        Ok((ProfiledCell::new(subject, call, &laid), laid))
+        Ok((ProfiledCell::new(labels, call, &laid), laid))
     })
 }
 
@@ -201,15 +201,15 @@ fn measured(
                 "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
             )
         })?;
-    let subject = ProfileSubject {
+    let labels = ProfileLabels {
         contender,
         shape: &cell.shape.name,
         timing: Timing::Measured,
         target: &device.name,
-        belief: text::stamped(&device.name, &calls, lost),
+        accuracy: text::stamped(&device.name, &calls, lost),
         sms,
     };
-    Ok(ProfiledCell::new(subject, call, &laid))
+    Ok(ProfiledCell::new(labels, call, &laid))
 }
 
 /// The selected shape, or the round's first.

@@ -1,6 +1,6 @@
 //! A profile as terminal output.
 
-use ptx_time::Spent;
+use ptx_time::Activity;
 
 use super::over::ReferenceCell;
 use crate::present::{Column, Style, Table, percent, signed_percent, speedup};
@@ -8,7 +8,7 @@ use dgx_core::config::Round;
 use dgx_core::domain::{Micros, Timing, counted};
 use dgx_run::backend::cuda::StampedCalls;
 use dgx_run::profile::stamps::MissingStamps;
-use dgx_run::profile::{LaunchProfile, ProfiledCell, RoleShare, Stage, StageTime, spent_word};
+use dgx_run::profile::{LaunchProfile, ProfiledCell, RoleShare, Stage, StageTime, activity_word};
 
 /// The threshold that round 3 set: a smaller epilogue is not worth optimising.
 const EPILOGUE_BAR: f64 = 0.05;
@@ -37,11 +37,11 @@ pub(super) fn text(
             "{} on {}: {} µs, {timing} {whose} {target}",
             profile.contender, profile.shape, profile.micros
         )));
-        let belief = match profile.timing {
+        let accuracy = match profile.timing {
             Timing::Modelled => modelled,
-            _ => &profile.belief,
+            _ => &profile.accuracy,
         };
-        out.push(style.fold(belief, 0));
+        out.push(style.fold(accuracy, 0));
     }
     out.push(String::new());
     let first = profiles[0];
@@ -278,8 +278,10 @@ fn roles(launch: &LaunchProfile) -> Table {
         });
         grid.push([name.to_owned()].into_iter().chain(words).collect());
     };
-    for spent in Spent::ALL {
-        row(spent_word(spent), &|role| role.spent[spent as usize]);
+    for activity in Activity::ALL {
+        row(activity_word(activity), &|role| {
+            role.spent[activity as usize]
+        });
     }
     row("ended", &|role| role.ended);
     grid
@@ -289,19 +291,19 @@ fn roles(launch: &LaunchProfile) -> Table {
 mod tests {
     use super::*;
     use dgx_core::domain::ContenderId;
-    use dgx_run::profile::ProfileSubject;
+    use dgx_run::profile::ProfileLabels;
     use ptx_time::CallTimes;
 
     fn profile(stages: &[(Stage, f64)]) -> ProfiledCell {
-        let subject = ProfileSubject {
+        let labels = ProfileLabels {
             contender: &ContenderId::from_text("x"),
             shape: "s",
             timing: Timing::Measured,
             target: "t",
-            belief: String::new(),
+            accuracy: String::new(),
             sms: 1,
         };
-        let mut profile = ProfiledCell::new(subject, CallTimes::default(), &[]);
+        let mut profile = ProfiledCell::new(labels, CallTimes::default(), &[]);
         let part = |&(stage, micros): &(Stage, f64)| StageTime {
             stage,
             micros: Micros(micros),

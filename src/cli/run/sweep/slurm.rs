@@ -22,7 +22,7 @@ pub(super) fn check_engine(args: &Args) -> Result<(), CommandError> {
         let flags = flags.iter().filter(|(_, given)| *given);
         flags.map(|(flag, _)| *flag).joined(" ")
     };
-    let (odd, remedy) = match args.engine {
+    let (conflict, remedy) = match args.engine {
         Engine::Local => (
             given(&[
                 ("--array", args.array.is_some()),
@@ -42,12 +42,12 @@ pub(super) fn check_engine(args: &Args) -> Result<(), CommandError> {
             "leave it out: the engine chooses shards and files; `dgx attach RUN` continues a run",
         ),
     };
-    match odd.is_empty() {
+    match conflict.is_empty() {
         true => Ok(()),
         false => Err(CommandError::usage(
             match args.engine {
-                Engine::Local => format!("{odd} works with --engine slurm only"),
-                Engine::Slurm => format!("{odd} does not work with --engine slurm"),
+                Engine::Local => format!("{conflict} works with --engine slurm only"),
+                Engine::Slurm => format!("{conflict} does not work with --engine slurm"),
             },
             remedy,
         )),

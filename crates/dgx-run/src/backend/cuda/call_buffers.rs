@@ -7,8 +7,8 @@ use super::driver::{DeviceMemory, Result, Stream};
 use super::instance::{DataSet, Instance};
 use super::program::Program;
 use super::tools::{Tools, uploaded};
+use crate::backend::call_seed::CallSeed;
 use crate::backend::pieces::{self, Piece, PieceContents, PieceSource};
-use crate::backend::salt::Salt;
 use crate::backend::tables::{self, PrivateZones, Tables};
 use crate::backend::zones::Zones;
 use crate::backend::{Buffer, Observation, RunFailure};
@@ -125,16 +125,16 @@ impl CallBuffers {
         &self,
         program: &Program,
         tools: &Tools,
-        salt: Salt,
+        call_seed: CallSeed,
     ) -> Result<Observation> {
-        let changed = program.lowest_change(tools, salt)?;
+        let changed = program.lowest_change(tools, call_seed)?;
         let copy = self.outputs.download(&self.stream)?;
         Ok(Observation {
             outputs: tables::split_outputs(
                 self.instance.operator(),
                 self.outputs.zones(),
                 &copy,
-                salt,
+                call_seed,
             ),
             trespasses: changed
                 .map(|address| pieces::explain(program.pieces(), &self.arenas(), address))

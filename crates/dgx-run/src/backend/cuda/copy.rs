@@ -3,8 +3,8 @@
 use super::driver::{DeviceMemory, Graph, Result, Stream};
 use super::program::Program;
 use super::tools::Tools;
+use crate::backend::call_seed::CallSeed;
 use crate::backend::pieces::{Piece, PieceContents, PieceSource};
-use crate::backend::salt::Salt;
 use dgx_core::domain::Group;
 use dgx_core::operator::Operator;
 
@@ -53,18 +53,18 @@ impl Copy {
 
     /// Queues new contents of the source. The target's old contents never equal it: noise depends
     /// on the address.
-    pub(super) fn lay(&self, tools: &Tools, salt: Salt) -> Result<()> {
-        self.contents.lay(tools, salt, false)
+    pub(super) fn lay(&self, tools: &Tools, call_seed: CallSeed) -> Result<()> {
+        self.contents.lay(tools, call_seed, false)
     }
 
     /// Queues the comparison of both, as [`Program::check`] does.
-    pub(super) fn check(&self, tools: &Tools, salt: Salt, lowest: u64) -> Result<()> {
-        self.wanted.check(tools, salt, true, lowest)
+    pub(super) fn check(&self, tools: &Tools, call_seed: CallSeed, lowest: u64) -> Result<()> {
+        self.wanted.check(tools, call_seed, true, lowest)
     }
 
     /// Whether the target equals the source.
-    pub(super) fn is_same(&self, tools: &Tools, salt: Salt) -> Result<bool> {
-        let changed = self.wanted.lowest_change(tools, salt)?;
+    pub(super) fn is_same(&self, tools: &Tools, call_seed: CallSeed) -> Result<bool> {
+        let changed = self.wanted.lowest_change(tools, call_seed)?;
         Ok(changed.is_none())
     }
 }

@@ -6,7 +6,7 @@ use super::driver::{DeviceMemory, LaunchConfig, Result};
 use super::instance::{DataSet, Expected};
 use super::program::poisons;
 use super::tools::{Tools, launch, uploaded};
-use crate::backend::salt::Salt;
+use crate::backend::call_seed::CallSeed;
 use crate::operator::{Moves, is_gated};
 use crate::validate::Tolerance;
 
@@ -146,26 +146,26 @@ impl Judge {
 
     /// Queues counting the elements that are not certainly right into `wrong`, which must be 0
     /// before.
-    pub(super) fn queue(&self, tools: &Tools, salt: Salt, wrong: u64) -> Result<()> {
+    pub(super) fn queue(&self, tools: &Tools, call_seed: CallSeed, wrong: u64) -> Result<()> {
         let (table, seal, stream) = (self.table.address, self.seal, &tools.stream);
         let mut launch = LaunchConfig::flat(JUDGING_BLOCKS, 256);
         launch.grid[1] = self.rows;
         match self.by {
             JudgedBy::Products(Tolerance { rtol, atol }) => {
-                let poison = salt.poison(ElementType::F16) as u32;
+                let poison = call_seed.poison(ElementType::F16) as u32;
                 let (rtol, atol) = (rtol as f32, atol as f32);
                 launch!(
                     tools.judge,
                     stream,
                     &launch,
-                    [table, salt.0, poison, seal, rtol, atol, wrong]
+                    [table, call_seed.0, poison, seal, rtol, atol, wrong]
                 )
             }
             JudgedBy::Values => launch!(
                 tools.judge_values,
                 stream,
                 &launch,
-                [table, salt.0, poisons(salt), seal, wrong]
+                [table, call_seed.0, poisons(call_seed), seal, wrong]
             ),
         }
     }

@@ -199,12 +199,14 @@ impl Loaded for CudaCell<'_> {
         let tools = &Rc::clone(&self.backend.tools);
         let set = self.backend.set(data)?;
         let program = prepared.call_buffers().program(&set)?;
-        program.lay(tools, data.salt, false)?;
+        program.lay(tools, data.call_seed, false)?;
         let (scrub, local) = (&self.backend.scrub, prepared.local_bytes());
-        scrub.make(data.salt, local)?;
+        scrub.make(data.call_seed, local)?;
         prepared.queue()?;
         tools.stream.synchronize().map_err(CudaError::crashed)?;
-        let observed = prepared.call_buffers().observe(&program, tools, data.salt);
+        let observed = prepared
+            .call_buffers()
+            .observe(&program, tools, data.call_seed);
         observed.map_err(CudaError::crashed)
     }
 

@@ -3,8 +3,8 @@ use dgx_core::operator::ElementType;
 
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, blocks, launch, uploaded};
+use crate::backend::call_seed::CallSeed;
 use crate::backend::pieces::{Piece, PieceContents, PieceSource, poison_word};
-use crate::backend::salt::Salt;
 use crate::operator::Moves;
 use dgx_core::fields::PointedPart;
 
@@ -66,10 +66,10 @@ pub(super) fn wire(
 /// `Poisons` of tools.cu, by the index of a type. Scale types have none.
 pub(super) type Poisons = [u64; ElementType::ALL.len() + 1];
 
-pub(super) fn poisons(salt: Salt) -> Poisons {
+pub(super) fn poisons(call_seed: CallSeed) -> Poisons {
     let mut words = [0; ElementType::ALL.len() + 1];
     for element in ElementType::ALL {
-        words[element as usize] = poison_word(salt, element);
+        words[element as usize] = poison_word(call_seed, element);
     }
     words
 }
@@ -110,7 +110,7 @@ impl Program {
 
     /// Queues writing everything to its place; variables only if the values that earlier calls left
     /// in them are to be forgotten.
-    pub(super) fn lay(&self, tools: &Tools, salt: Salt, forget: bool) -> Result<()> {
+    pub(super) fn lay(&self, tools: &Tools, call_seed: CallSeed, forget: bool) -> Result<()> {
         let chunks = match forget {
             true => self.chunks,
             false => self.call_chunks,
@@ -120,7 +120,7 @@ impl Program {
             tools.lay,
             &tools.stream,
             &blocks(chunks),
-            [table, count, 0_u64, salt.0, poisons(salt)]
+            [table, count, 0_u64, call_seed.0, poisons(call_seed)]
         )
     }
 
@@ -129,7 +129,7 @@ impl Program {
     pub(super) fn check(
         &self,
         tools: &Tools,
-        salt: Salt,
+        call_seed: CallSeed,
         inputs_too: bool,
         lowest: u64,
     ) -> Result<()> {
@@ -139,14 +139,14 @@ impl Program {
             tools.check,
             &tools.stream,
             &blocks(self.call_chunks - skip),
-            [table, count, skip, salt.0, lowest]
+            [table, count, skip, call_seed.0, lowest]
         )
     }
 
     /// The lowest changed address, including inputs.
-    pub(super) fn lowest_change(&self, tools: &Tools, salt: Salt) -> Result<Option<u64>> {
+    pub(super) fn lowest_change(&self, tools: &Tools, call_seed: CallSeed) -> Result<Option<u64>> {
         let lowest = uploaded(&[0; 8], &tools.stream)?;
-        self.check(tools, salt, true, lowest.address)?;
+        self.check(tools, call_seed, true, lowest.address)?;
         let mut found = [0; 8];
         tools.stream.download(&mut found, lowest.address)?;
         Ok(match u64::from_le_bytes(found) {

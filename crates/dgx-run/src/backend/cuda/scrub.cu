@@ -65,11 +65,11 @@ __device__ void scrub_tensor_memory(u32 slot, u32 word) {
 // shared memory, registers and tensor memory. One CTA per SM, with all the shared memory (`bytes`)
 // that a CTA can have, and the driver's share of it (`reserved`).
 extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 1)
-    dgx_scrub(u64 salt, u32 bytes, u32 reserved, Meeting* meeting) {
+    dgx_scrub(u64 seed, u32 bytes, u32 reserved, Meeting* meeting) {
   extern __shared__ uint4 shared_memory[];
   u32 sm;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-  const u32 word = u32(salted(salt, u64(sm) << 16 | threadIdx.x));
+  const u32 word = u32(hashed(seed, u64(sm) << 16 | threadIdx.x));
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
   scrub_tensor_memory(u32(__cvta_generic_to_shared(shared_memory)), word);
 #endif
@@ -98,11 +98,11 @@ namespace {
 
 // Overwrites local memory: all threads that an SM holds, on all SMs at once.
 template <u32 BYTES>
-__device__ void scrub_local(u64 salt, Meeting* meeting) {
+__device__ void scrub_local(u64 seed, Meeting* meeting) {
   volatile u32 local[BYTES / 4];
   u32 sm;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-  const u32 word = u32(salted(salt, u64(sm) << 16 | threadIdx.x));
+  const u32 word = u32(hashed(seed, u64(sm) << 16 | threadIdx.x));
   for (u32 i = 0; i < BYTES / 4; ++i) local[i] = word + i;
   meet(meeting, gridDim.x);
   if (local[word % (BYTES / 4)] == 0x5eed) meeting->seen[1023] = 1;
@@ -111,14 +111,14 @@ __device__ void scrub_local(u64 salt, Meeting* meeting) {
 }  // namespace
 
 // Keep in step with LOCAL of scrub.rs.
-extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 4) dgx_scrub_local_2k(u64 salt, Meeting* meeting) {
-  scrub_local<2048>(salt, meeting);
+extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 4) dgx_scrub_local_2k(u64 seed, Meeting* meeting) {
+  scrub_local<2048>(seed, meeting);
 }
 
-extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 4) dgx_scrub_local_8k(u64 salt, Meeting* meeting) {
-  scrub_local<8192>(salt, meeting);
+extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 4) dgx_scrub_local_8k(u64 seed, Meeting* meeting) {
+  scrub_local<8192>(seed, meeting);
 }
 
-extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 4) dgx_scrub_local_32k(u64 salt, Meeting* meeting) {
-  scrub_local<32768>(salt, meeting);
+extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 4) dgx_scrub_local_32k(u64 seed, Meeting* meeting) {
+  scrub_local<32768>(seed, meeting);
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use super::driver::{CudaError, DeviceMemory, Function, LaunchConfig, Result};
 use super::tools::{Tools, launch};
 use crate::backend::RunFailure;
-use crate::backend::salt::Salt;
+use crate::backend::call_seed::CallSeed;
 use dgx_core::domain::Device;
 
 /// Threads of a block of `dgx_scrub` and of those for local memory.
@@ -58,8 +58,12 @@ impl Scrub {
 
     /// Overwrites everything now, for a call whose threads have this much local memory: before the
     /// contender's kernels run, which are then not to blame for a failure here.
-    pub(super) fn make(&self, salt: Salt, local: u32) -> std::result::Result<(), RunFailure> {
-        let made = self.queue(salt, local);
+    pub(super) fn make(
+        &self,
+        call_seed: CallSeed,
+        local: u32,
+    ) -> std::result::Result<(), RunFailure> {
+        let made = self.queue(call_seed, local);
         made.and_then(|()| self.tools.stream.synchronize())
             .map_err(|error| {
                 RunFailure::harness(format!(
@@ -70,7 +74,7 @@ impl Scrub {
     }
 
     /// Queues it, for a call whose threads have this much local memory.
-    pub(super) fn queue(&self, salt: Salt, local: u32) -> Result<()> {
+    pub(super) fn queue(&self, call_seed: CallSeed, local: u32) -> Result<()> {
         let (meetings, stream) = (&self.meetings, &self.tools.stream);
         stream.fill(meetings.address, 0, meetings.bytes)?;
         let launch = LaunchConfig {
@@ -82,7 +86,7 @@ impl Scrub {
             self.tools.scrub,
             stream,
             &launch,
-            [salt.0, self.shared, self.reserved, meeting]
+            [call_seed.0, self.shared, self.reserved, meeting]
         )?;
         let Some(class) = class(local) else {
             return Ok(());
@@ -90,7 +94,12 @@ impl Scrub {
         let blocks_per_sm = (self.threads_per_sm / THREADS).max(1);
         let launch = LaunchConfig::flat(self.sms * blocks_per_sm, THREADS);
         let kernel = self.local(class)?;
-        launch!(kernel, stream, &launch, [salt.0, meeting + MEETING_BYTES])
+        launch!(
+            kernel,
+            stream,
+            &launch,
+            [call_seed.0, meeting + MEETING_BYTES]
+        )
     }
 
     fn local(&self, class: usize) -> Result<&Function> {

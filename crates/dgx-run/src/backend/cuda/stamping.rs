@@ -42,7 +42,7 @@ impl CudaBackend {
         let mut took = [Vec::new(), Vec::new()];
         for _ in 0..=times {
             for which in 0..2 {
-                programs[which].lay(&self.tools, data.salt, false)?;
+                programs[which].lay(&self.tools, data.call_seed, false)?;
                 took[which].push(Micros(timer.trial(&graphs[which])?));
             }
         }

@@ -12,8 +12,8 @@ use super::judge::{WireJudged, WireValues};
 use super::program::{poisons, wire};
 use super::scrub::MEETING_BYTES;
 use super::tools_unit;
+use crate::backend::call_seed::{CallSeed, Poison};
 use crate::backend::pieces::{self, Piece, PieceContents, PieceSource};
-use crate::backend::salt::{Poison, Salt};
 use crate::backend::tables::{self, PrivateZones};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
@@ -27,7 +27,7 @@ use dgx_core::record::synthetic::group;
 
 use dgx_core::domain::Distribution;
 
-const SALT: Salt = Salt(0x0123_4567_89ab_cde3);
+const CALL_SEED: CallSeed = CallSeed(0x0123_4567_89ab_cde3);
 
 /// Their PTX, and ptxas's report on them.
 fn compiled_tools(arch: &str) -> (String, String) {
@@ -140,24 +140,24 @@ impl LaidMemory {
         }
     }
 
-    fn lay(&mut self, salt: Salt) {
+    fn lay(&mut self, call_seed: CallSeed) {
         let params = Params::new()
             .u64(self.table.0)
             .u32(self.pieces.len() as u32)
             .u64(0)
-            .u64(salt.0)
-            .bytes(cast_slice(&poisons(salt)));
+            .u64(call_seed.0)
+            .bytes(cast_slice(&poisons(call_seed)));
         self.launch("dgx_lay", params);
     }
 
     /// The lowest address that changed.
-    fn check(&mut self, salt: Salt) -> Option<u64> {
+    fn check(&mut self, call_seed: CallSeed) -> Option<u64> {
         let lowest = self.memory.alloc(8).unwrap();
         let params = Params::new()
             .u64(self.table.0)
             .u32(self.pieces.len() as u32)
             .u64(0)
-            .u64(salt.0)
+            .u64(call_seed.0)
             .u64(lowest.0);
         self.launch("dgx_check", params);
         let word = self.memory.read_vec(lowest, 8).unwrap();
@@ -207,10 +207,13 @@ fn the_device_lays_out_memory_as_the_host_does() {
 }
 
 fn lays_as_the_host_does(mut laid: LaidMemory) {
-    let poisons = Poison::OTHERS.map(|kind| Salt(7).with(kind));
-    for salt in [SALT, Salt(7).with(Poison::Nan)].into_iter().chain(poisons) {
-        laid.lay(salt);
-        let operands = laid.operands.shuffled(salt.shuffle());
+    let poisons = Poison::OTHERS.map(|kind| CallSeed(7).with(kind));
+    for call_seed in [CALL_SEED, CallSeed(7).with(Poison::Nan)]
+        .into_iter()
+        .chain(poisons)
+    {
+        laid.lay(call_seed);
+        let operands = laid.operands.shuffled(call_seed.shuffle());
         let tensors = tables::input_bytes(&operands);
         for piece in &laid.pieces {
             let source: &[u8] = match piece.what.source() {
@@ -219,35 +222,39 @@ fn lays_as_the_host_does(mut laid: LaidMemory) {
                 _ => &[],
             };
             assert!(
-                laid.view(piece) == &*piece.laid(salt, source, 0..piece.bytes),
+                laid.view(piece) == &*piece.laid(call_seed, source, 0..piece.bytes),
                 "{piece:?}"
             );
         }
-        assert_eq!(laid.check(salt), None);
+        assert_eq!(laid.check(call_seed), None);
     }
 }
 
 #[test]
 fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
     let mut laid = LaidMemory::new();
-    laid.lay(SALT);
+    laid.lay(CALL_SEED);
     let pieces = laid.pieces.clone();
     for piece in &pieces {
         let watched = piece.what.broken().is_some();
         for place in [0, piece.bytes / 2, piece.bytes - 1] {
             let address = piece.at + place;
             laid.change(address);
-            assert_eq!(laid.check(SALT), watched.then_some(address), "{piece:?}");
+            assert_eq!(
+                laid.check(CALL_SEED),
+                watched.then_some(address),
+                "{piece:?}"
+            );
             laid.change(address);
         }
     }
     let (first, later) = (laid.base + 5, laid.base + 5000);
     laid.change(later);
     laid.change(first);
-    assert_eq!(laid.check(SALT), Some(first));
+    assert_eq!(laid.check(CALL_SEED), Some(first));
     // No value of an earlier call is right in a later one.
-    laid.lay(SALT);
-    assert!(laid.check(Salt(8)).is_some());
+    laid.lay(CALL_SEED);
+    assert!(laid.check(CallSeed(8)).is_some());
 }
 
 #[test]
@@ -272,7 +279,7 @@ fn the_device_calls_wrong_what_the_host_does() {
     let oracle = Oracle {
         groups: [0, 1].map(products).to_vec(),
     };
-    let answer = oracle.shuffled(SALT.shuffle(), default_operator(), &[]);
+    let answer = oracle.shuffled(CALL_SEED.shuffle(), default_operator(), &[]);
     let expected: Vec<f64> = (answer.groups.iter())
         .flat_map(|group| (0..group.gate.len()).map(|i| group.c(i)))
         .collect();
@@ -304,8 +311,8 @@ fn the_device_calls_wrong_what_the_host_does() {
         let table = put(cast_slice(&groups));
         let params = Params::new()
             .u64(table)
-            .u64(SALT.0)
-            .u32(SALT.poison(ElementType::F16) as u32)
+            .u64(CALL_SEED.0)
+            .u32(CALL_SEED.poison(ElementType::F16) as u32)
             .u64(seal)
             .f32(1e-3)
             .f32(1e-3)
@@ -327,7 +334,7 @@ fn the_device_calls_wrong_what_the_host_does() {
     for bits in [
         right[first] ^ 0x8000,
         0x7fff,
-        SALT.poison(ElementType::F16) as u16,
+        CALL_SEED.poison(ElementType::F16) as u16,
         0x7c00,
         0,
         nearly,
@@ -342,7 +349,10 @@ fn the_device_calls_wrong_what_the_host_does() {
         .collect();
     assert!(wrong(&earlier) > m * n);
     assert_eq!(
-        wrong(&vec![SALT.poison(ElementType::F16) as u16; right.len()]),
+        wrong(&vec![
+            CALL_SEED.poison(ElementType::F16) as u16;
+            right.len()
+        ]),
         2 * m * n
     );
     // Saturation, infinity of the other sign; a number for NaN.
@@ -407,8 +417,8 @@ fn wrong_values(
     }
     let params = Params::new()
         .u64(put(cast_slice(&table)))
-        .u64(SALT.0)
-        .bytes(cast_slice(&poisons(SALT)))
+        .u64(CALL_SEED.0)
+        .bytes(cast_slice(&poisons(CALL_SEED)))
         .u64(seal)
         .u64(count);
     Launch::new("dgx_judge_values")
@@ -443,7 +453,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
         right[17] = 0.0;
         if written.element.has_nan() {
             right[18] = f64::NAN;
-            let poison = SALT.poison(written.element);
+            let poison = CALL_SEED.poison(written.element);
             written.set(19, poison);
             written.set(20, poison);
             right[20] = f64::NAN;
@@ -453,7 +463,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
             let found = OutputValues::new(
                 written.element,
                 written.bytes().to_vec(),
-                SALT.poison(written.element),
+                CALL_SEED.poison(written.element),
             );
             !tolerance.accepts(found.at(*i), right[*i])
         });
@@ -518,7 +528,7 @@ fn scrubbed(target: &str, kernel: &str, sms: u32) -> [u32; 3] {
             limits,
             ..Config::default()
         });
-    let params = Params::new().u64(SALT.0);
+    let params = Params::new().u64(CALL_SEED.0);
     let params = match all {
         // Nothing is reserved here.
         true => params.u32(shared).u32(0).u64(meeting.0),

@@ -120,11 +120,11 @@ impl TimedCall {
     /// Queues writing the data of a call to their place, and untimed work that depends on them.
     pub(super) fn lay(&self, tools: &Tools, data: CallData, forget: bool) -> Result<(), CudaError> {
         let rounds = match &self.work {
-            TimedWork::Copy(copy) => return copy.lay(tools, data.salt),
+            TimedWork::Copy(copy) => return copy.lay(tools, data.call_seed),
             TimedWork::Contender(_, rounds) | TimedWork::Cublas(_, rounds) => rounds,
         };
         let (program, _) = &rounds.rounds[data.set];
-        program.lay(tools, data.salt, forget)?;
+        program.lay(tools, data.call_seed, forget)?;
         match &self.work {
             TimedWork::Cublas(cublas, _) => cublas.dequantise(),
             TimedWork::Contender(..) | TimedWork::Copy(_) => Ok(()),
@@ -140,11 +140,11 @@ impl TimedCall {
         findings: u64,
     ) -> Result<(), CudaError> {
         match &self.work {
-            TimedWork::Copy(copy) => copy.check(tools, data.salt, findings),
+            TimedWork::Copy(copy) => copy.check(tools, data.call_seed, findings),
             TimedWork::Contender(_, rounds) | TimedWork::Cublas(_, rounds) => {
                 let (program, judge) = &rounds.rounds[data.set];
-                program.check(tools, data.salt, false, findings)?;
-                judge.queue(tools, data.salt, findings + 8)
+                program.check(tools, data.call_seed, false, findings)?;
+                judge.queue(tools, data.call_seed, findings + 8)
             }
         }
     }
@@ -154,7 +154,7 @@ impl TimedCall {
         let (call_buffers, rounds) = match &self.work {
             TimedWork::Copy(copy) => {
                 return Ok(Observation {
-                    copied: Some(copy.is_same(tools, data.salt)?),
+                    copied: Some(copy.is_same(tools, data.call_seed)?),
                     ..Observation::default()
                 });
             }
@@ -162,6 +162,6 @@ impl TimedCall {
             TimedWork::Cublas(cublas, rounds) => (cublas.call_buffers(), rounds),
         };
         let (program, _) = &rounds.rounds[data.set];
-        call_buffers.observe(program, tools, data.salt)
+        call_buffers.observe(program, tools, data.call_seed)
     }
 }

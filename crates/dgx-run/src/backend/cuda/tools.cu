@@ -42,23 +42,23 @@ __device__ float e2m1(u32 code) {
   return code & 8 ? -magnitude : magnitude;
 }
 
-// Salt::hash of salt.rs.
+// CallSeed::hash of call_seed.rs.
 __device__ u64 mix(u64 word) {
   word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ull;
   word = (word ^ word >> 27) * 0x94d049bb133111ebull;
   return word ^ word >> 31;
 }
 
-__device__ u64 salted(u64 salt, u64 what) { return mix(salt ^ mix(what)); }
+__device__ u64 hashed(u64 seed, u64 what) { return mix(seed ^ mix(what)); }
 
 // Shuffle of operator/shuffle.rs: the values drawn from a key.
 enum Drawn : u32 { SIGNS_OF_A, SIGNS_OF_B1, SIGNS_OF_B2, ROWS_OF_A, ROWS_OF_B, BLOCKS };
 
-__device__ u64 drawn(u64 salt, u32 what, u32 group, u32 row) {
-  return salted(salt, 1ull << 63 | u64(what) << 56 | u64(group) << 32 | row);
+__device__ u64 drawn(u64 seed, u32 what, u32 group, u32 row) {
+  return hashed(seed, 1ull << 63 | u64(what) << 56 | u64(group) << 32 | row);
 }
 
-__device__ bool negates(u64 salt, u32 signs, u32 group, u32 row) { return drawn(salt, signs, group, row) & 1; }
+__device__ bool negates(u64 seed, u32 signs, u32 group, u32 row) { return drawn(seed, signs, group, row) & 1; }
 
 // Permutation of operator/shuffle.rs.
 struct Permutation {
@@ -123,13 +123,13 @@ enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, MOVED, MOVED_AT
 // The sources of a tensor's elements in one call. Made by a whole block.
 struct Origins {
   const Moves moves;
-  const u64 salt;
+  const u64 seed;
   const Permutation* orders;  // of each axis
 
-  __device__ Origins(const Moves& moves, u64 salt, Permutation* shared) : moves(moves), salt(salt), orders(shared) {
+  __device__ Origins(const Moves& moves, u64 seed, Permutation* shared) : moves(moves), seed(seed), orders(shared) {
     if (threadIdx.x < moves.rank && moves.axes[threadIdx.x].count != 0) {
       const Axis& axis = moves.axes[threadIdx.x];
-      shared[threadIdx.x] = Permutation(drawn(salt, axis.order, moves.group, 0), axis.count);
+      shared[threadIdx.x] = Permutation(drawn(seed, axis.order, moves.group, 0), axis.count);
     }
     __syncthreads();
   }
@@ -155,7 +155,7 @@ struct Origins {
         source = orders[i](piece) * axis.unit + index - piece * axis.unit;
       }
       for (u32 signs = axis.signs; signs != 0; signs &= signs - 1)
-        negative ^= negates(salt, __ffs(int(signs)) - 1, moves.group, index);
+        negative ^= negates(seed, __ffs(int(signs)) - 1, moves.group, index);
       from += source * inner, inner *= axis.extent;
     }
     return from;
@@ -227,9 +227,9 @@ struct Job {
   Piece piece;
   u64 begin, end;  // bytes of the piece
   bool wide;       // in words of 16 bytes
-  u64 salt, poison;
+  u64 seed, poison;
 
-  __device__ Job(const Piece* pieces, u32 count, u64 chunk, u64 salt, const Poisons& poisons) : salt(salt) {
+  __device__ Job(const Piece* pieces, u32 count, u64 chunk, u64 seed, const Poisons& poisons) : seed(seed) {
     u32 low = 0, high = count;  // the last piece whose first chunk is not after this one
     while (high - low > 1) {
       const u32 middle = (low + high) / 2;
@@ -246,7 +246,7 @@ struct Job {
   // Byte i of the piece before a call.
   __device__ u8 byte(const Origins& origins, u64 i) const {
     const u64 address = reinterpret_cast<u64>(piece.at) + i;
-    const u8 canary = 0x7f | (salted(salt, address >> 4) >> (address & 15) & 1) << 7;
+    const u8 canary = 0x7f | (hashed(seed, address >> 4) >> (address & 15) & 1) << 7;
     switch (piece.kind) {
       case CANARY: return canary;
       case POISON: return poison >> (address & 7) * 8;
@@ -285,9 +285,9 @@ struct Job {
     return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
   }
 
-  // Poison of the kind that the salt's last bits choose, as in salt.rs.
+  // Poison of the kind that the last bits of the seed choose, as in call_seed.rs.
   __device__ u8 scratch(u64 address, u8 canary) const {
-    switch (salt & 7) {
+    switch (seed & 7) {
       case 4: return 0;
       case 5: return 0x7a | canary >> 7;
       case 6: return 0xfa | canary >> 7;
@@ -298,7 +298,7 @@ struct Job {
 
   __device__ ulonglong2 scratch_word(u64 i) const {
     const ulonglong2 tops = canaries(i, 0, 0x8080808080808080ull);
-    switch (salt & 7) {
+    switch (seed & 7) {
       case 4: return {0, 0};
       case 5: return {0x7a7a7a7a7a7a7a7aull | tops.x >> 7, 0x7a7a7a7a7a7a7a7aull | tops.y >> 7};
       case 6: return {0xfafafafafafafafaull | tops.x >> 7, 0xfafafafafafafafaull | tops.y >> 7};
@@ -308,7 +308,7 @@ struct Job {
   }
 
   __device__ ulonglong2 canaries(u64 i, u64 base, u64 mask) const {
-    const u64 bits = salted(salt, (reinterpret_cast<u64>(piece.at) + i) >> 4);
+    const u64 bits = hashed(seed, (reinterpret_cast<u64>(piece.at) + i) >> 4);
     return {base | (spread(bits) & mask), base | (spread(bits >> 8) & mask)};
   }
 
@@ -325,10 +325,10 @@ struct Job {
 }  // namespace
 
 // Writes every piece to its place, from chunk `skip` on.
-extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64 salt, Poisons poisons) {
+extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64 seed, Poisons poisons) {
   __shared__ Permutation orders[5];
-  const Job job(pieces, count, skip + blockIdx.x, salt, poisons);
-  const Origins origins(job.piece.moves, salt, orders);
+  const Job job(pieces, count, skip + blockIdx.x, seed, poisons);
+  const Origins origins(job.piece.moves, seed, orders);
   u8* const at = job.piece.at;
   for (u64 i = job.begin + threadIdx.x * 16; i < job.words_end(); i += blockDim.x * 16)
     *reinterpret_cast<ulonglong2*>(at + i) = job.word(origins, i);
@@ -337,10 +337,10 @@ extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64
 
 // Checks that nothing changed that no kernel may change. *lowest becomes the complement of the
 // lowest changed address; it starts at 0.
-extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u64 salt, u64* lowest) {
+extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u64 seed, u64* lowest) {
   __shared__ Permutation orders[5];
-  const Job job(pieces, count, skip + blockIdx.x, salt, Poisons{});
-  const Origins origins(job.piece.moves, salt, orders);
+  const Job job(pieces, count, skip + blockIdx.x, seed, Poisons{});
+  const Origins origins(job.piece.moves, seed, orders);
   const u32 kind = job.piece.kind;
   if (kind == POISON || kind == SCRATCH || kind == VARIABLE || kind == BEGUN || kind == NOISE) return;
   const u8* const at = job.piece.at;
@@ -368,21 +368,21 @@ struct Judged {
 
 // Counts the elements of C (a grid row per group) that are not certainly within tolerance: the rule
 // of `Tolerance` in validate/mod.rs. Elements close to it are left to the host.
-extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison, u64 seal, float rtol, float atol,
+extern "C" __global__ void dgx_judge(const Judged* groups, u64 seed, u32 poison, u64 seal, float rtol, float atol,
                                      u64* wrong) {
   const Judged group = groups[blockIdx.y];
   const u32 index = u32(group.group), n = u32(group.n);
-  const Permutation from_row(drawn(salt, ROWS_OF_A, index, 0), u32(group.m));
-  const Permutation from_column(drawn(salt, ROWS_OF_B, index, 0), n);
+  const Permutation from_row(drawn(seed, ROWS_OF_A, index, 0), u32(group.m));
+  const Permutation from_column(drawn(seed, ROWS_OF_B, index, 0), n);
   const u64 stride = u64(gridDim.x) * blockDim.x;
   u64 count = 0;
   for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < group.m * group.n; i += stride) {
     const u32 row = u32(i / n), column = u32(i - u64(row) * n);
     const u64 from = u64(from_row(row)) * n + from_column(column);
-    const bool other = negates(salt, SIGNS_OF_A, index, row);
+    const bool other = negates(seed, SIGNS_OF_A, index, row);
     const auto product = [&](u64 first, u32 signs) {
-      const float value = __uint_as_float(group.expected[first + from] ^ u32(salted(seal, first + from)));
-      return negates(salt, signs, index, column) != other ? -value : value;
+      const float value = __uint_as_float(group.expected[first + from] ^ u32(hashed(seal, first + from)));
+      return negates(seed, signs, index, column) != other ? -value : value;
     };
     const float gate = product(group.gate, SIGNS_OF_B1), up = product(group.up, SIGNS_OF_B2);
     const float right = gate / (1.0f + expf(-gate)) * up;
@@ -438,18 +438,18 @@ __device__ double element(const u8* output, u32 type, u64 i, u64& bits) {
 // Counts the elements of outputs (a grid row for each) that are not certainly within tolerance.
 // Elements close to it, infinite, or finer than the expected results here are left to the host. The
 // rule is that of `Tolerance` in validate/mod.rs.
-extern "C" __global__ void dgx_judge_values(const JudgedValues* outputs, u64 salt, Poisons poisons, u64 seal,
+extern "C" __global__ void dgx_judge_values(const JudgedValues* outputs, u64 seed, Poisons poisons, u64 seal,
                                             u64* wrong) {
   __shared__ Permutation orders[5];
   const JudgedValues own = outputs[blockIdx.y];
-  const Origins origins(own.moves, salt, orders);
+  const Origins origins(own.moves, seed, orders);
   const u64 poison = poisons.words[own.element] & ~0ull >> (64 - own.moves.bits);
   const u64 stride = u64(gridDim.x) * blockDim.x;
   u64 count = 0;
   for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < own.count; i += stride) {
     bool negative;
     const u64 from = origins.of(i, negative), place = own.first + from;
-    const float value = __uint_as_float(own.expected[place] ^ u32(salted(seal, place)));
+    const float value = __uint_as_float(own.expected[place] ^ u32(hashed(seal, place)));
     const double right = negative ? -value : value;
     u64 bits;
     const double got = element(own.output, own.element, i, bits);

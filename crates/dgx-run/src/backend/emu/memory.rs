@@ -18,7 +18,7 @@ use super::{
 use crate::backend::pieces::{self, Piece, PieceSource};
 use crate::backend::tables::{self, Bases, PrivateZones, Tables};
 use crate::backend::zones::Zones;
-use crate::backend::{Buffer, CallInput, ForbiddenWrite, Job, Observation, RunFailure, Salt};
+use crate::backend::{Buffer, CallInput, CallSeed, ForbiddenWrite, Job, Observation, RunFailure};
 use crate::operator::Operands;
 use dgx_core::domain::{Bytes, Device, Group};
 use dgx_core::operator::Operator;
@@ -177,7 +177,7 @@ impl CallMemory {
             for stretch in piece.stretches() {
                 let at = DevicePtr(piece.at + stretch.start);
                 self.memory
-                    .write(at, &piece.laid(data.salt, source, stretch))?;
+                    .write(at, &piece.laid(data.call_seed, source, stretch))?;
             }
         }
         Ok(())
@@ -213,7 +213,7 @@ impl CallMemory {
                 // Its accesses are no longer needed, and take much memory.
                 before.wake = Wake::default();
             }
-            let of = (device, data.salt);
+            let of = (device, data.call_seed);
             let ran = self.launch(module, (job, place), config, listening, of);
             ended.push(ran.map_err(|failure| RunFailure {
                 hazards: [found(&ended), failure.hazards].concat(),
@@ -230,7 +230,7 @@ impl CallMemory {
         (job, place): (&Job<'j>, usize),
         config: Config,
         listening: Option<WatchedFor>,
-        (device, salt): (&Device, Salt),
+        (device, call_seed): (&Device, CallSeed),
     ) -> Result<EndedLaunch<'j>, RunFailure> {
         let geometry = &job.call.launches[place];
         let launch = self.launch_with_arguments(job, place, &config);
@@ -246,7 +246,7 @@ impl CallMemory {
                     alone,
                 );
                 let fixed = watch.ctas.clone();
-                let both = [model::drawn(&watch, salt.0), watch.ctas].concat();
+                let both = [model::drawn(&watch, call_seed.0), watch.ctas].concat();
                 let watch = Watch {
                     ctas: both,
                     ..watch
@@ -322,7 +322,7 @@ impl CallMemory {
         let copy = copy.map_err(|e| no_memory(&e))?;
         Ok(Observation {
             copied: None,
-            outputs: tables::split_outputs(&self.operator, &self.now.outputs, copy, data.salt),
+            outputs: tables::split_outputs(&self.operator, &self.now.outputs, copy, data.call_seed),
             trespasses: Vec::new(),
             read_early: ran
                 .iter()
@@ -384,7 +384,7 @@ impl CallMemory {
         for piece in &self.now.pieces {
             let now = self.memory.view(DevicePtr(piece.at), piece.bytes)?;
             let source = source(&self.now.tables, tensors, piece);
-            if let Some(at) = piece.first_change(data.salt, source, now) {
+            if let Some(at) = piece.first_change(data.call_seed, source, now) {
                 let address = piece.at + at;
                 found.push((address, pieces::explain(&self.now.pieces, &arenas, address)));
             }

@@ -224,12 +224,12 @@ impl Loaded for EmuCell<'_> {
     }
 }
 
-/// The operands of the call, shuffled by its salt.
+/// The operands of the call, shuffled by its seed.
 fn shuffled_operands<'d>(data: &CallInput<'d>) -> Cow<'d, Operands> {
     match data.emulation.time_only {
         // They are zeros.
         true => Cow::Borrowed(data.operands),
-        false => Cow::Owned(data.operands.shuffled(data.salt.shuffle())),
+        false => Cow::Owned(data.operands.shuffled(data.call_seed.shuffle())),
     }
 }
 

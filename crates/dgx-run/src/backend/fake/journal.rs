@@ -17,7 +17,7 @@ pub struct JournalEntry {
     pub process: u32,
     /// The data set it got; `None` in validation.
     pub set: Option<usize>,
-    pub salt: u64,
+    pub call_seed: u64,
     /// Whether the host looked at its output afterwards.
     #[serde(default)]
     pub observed: bool,

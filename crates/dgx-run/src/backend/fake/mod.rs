@@ -19,8 +19,8 @@ mod script;
 use std::path::Path;
 
 use super::{
-    Backend, Bench, BenchSetup, CallData, CallInput, ForbiddenWrite, ForbiddenWriteKind, Job,
-    Loaded, Observation, RunFailure, Salt, Timed, proven,
+    Backend, Bench, BenchSetup, CallData, CallInput, CallSeed, ForbiddenWrite, ForbiddenWriteKind,
+    Job, Loaded, Observation, RunFailure, Timed, proven,
 };
 use crate::operator::{Oracle, OutputValues};
 use crate::validate::{Passed, ProofSubject, Tolerance};
@@ -76,7 +76,7 @@ impl FakeBackend {
         &mut self,
         call: &ScriptedCall<'_>,
         data: Option<CallData>,
-        salt: Salt,
+        call_seed: CallSeed,
     ) -> Result<CallScript, RunFailure> {
         let cue = self.prompter.cue(call);
         self.journal.note(&JournalEntry {
@@ -86,7 +86,7 @@ impl FakeBackend {
             shape: call.shape.to_owned(),
             process: call.process,
             set: data.map(|data| data.set),
-            salt: salt.0,
+            call_seed: call_seed.0,
             observed: false,
             once: cue.once.clone(),
             card: self.card,
@@ -178,9 +178,9 @@ impl Loaded for FakeCell<'_> {
             shape: data.key.rsplitn(3, ' ').last().unwrap_or_default(),
             process: 0,
         };
-        let cue = self.backend.act(&call, None, data.salt)?;
+        let cue = self.backend.act(&call, None, data.call_seed)?;
         let oracle = Oracle::compute(data.operands);
-        self.memory.write(&cue, rounded(&oracle, data.salt));
+        self.memory.write(&cue, rounded(&oracle, data.call_seed));
         Ok(Observation {
             printed: cue.prints,
             ..self.memory.read()
@@ -224,9 +224,9 @@ impl Memory {
 }
 
 /// The right output of a call, group after group.
-fn rounded(oracle: &Oracle, salt: Salt) -> Vec<OutputValues> {
+fn rounded(oracle: &Oracle, call_seed: CallSeed) -> Vec<OutputValues> {
     // Scripts are for gated products, whose shapes follow from the oracle.
-    let oracle = oracle.shuffled(salt.shuffle(), default_operator(), &[]);
+    let oracle = oracle.shuffled(call_seed.shuffle(), default_operator(), &[]);
     let groups = oracle.groups.iter();
     groups
         .map(|group| OutputValues::rounded(ElementType::F16, (0..group.len()).map(|i| group.c(i))))
@@ -286,9 +286,9 @@ impl FakeBench<'_> {
             shape: &self.shape,
             process: self.process,
         };
-        let cue = self.backend.act(&call, Some(data), data.salt)?;
+        let cue = self.backend.act(&call, Some(data), data.call_seed)?;
         let memory = &mut self.memories[place];
-        let answer = rounded(&self.answers[data.set], data.salt);
+        let answer = rounded(&self.answers[data.set], data.call_seed);
         memory.write(&cue, answer.clone());
         let seen = memory.read();
         let right = seen.outputs == answer && seen.trespasses.is_empty();
@@ -375,7 +375,7 @@ impl Bench for FakeBench<'_> {
             shape: self.shape.clone(),
             process: self.process,
             set: Some(data.set),
-            salt: data.salt.0,
+            call_seed: data.call_seed.0,
             observed: true,
             once: Vec::new(),
             card: self.backend.card,

@@ -161,9 +161,9 @@ impl Script {
             .iter()
             .map(|(name, time)| (name.as_str(), time));
         let events = script.on.iter().filter_map(|event| event.micros.as_ref());
-        let odd = (times.chain(events.map(|time| ("an event", time))))
+        let invalid = (times.chain(events.map(|time| ("an event", time))))
             .find(|(_, time)| !(time.is_finite() && **time > 0.0));
-        if let Some((whose, time)) = odd {
+        if let Some((whose, time)) = invalid {
             return Err(format!("{time} µs is no time, for {whose}"));
         }
         let silent = script.on.iter().position(|event| !event.happens());

@@ -1,6 +1,6 @@
 //! Reads the records of one warp.
 
-use ptx_time::Spent;
+use ptx_time::Activity;
 
 use crate::plan::{HEAD_BYTES, RECORD_BYTES};
 
@@ -8,7 +8,7 @@ use crate::plan::{HEAD_BYTES, RECORD_BYTES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StampKind {
     /// A wait that has ended.
-    Wait(Spent),
+    Wait(Activity),
     /// A wait for some products, while others are in flight.
     SomeProducts,
     /// Products begin.
@@ -20,11 +20,11 @@ pub(super) enum StampKind {
 impl StampKind {
     fn read(code: u32) -> Option<Self> {
         Some(match code {
-            1 => Self::Wait(Spent::Phase),
-            2 => Self::Wait(Spent::Barrier),
-            3 => Self::Wait(Spent::Wgmma),
-            4 => Self::Wait(Spent::Copies),
-            5 => Self::Wait(Spent::Launch),
+            1 => Self::Wait(Activity::Phase),
+            2 => Self::Wait(Activity::Barrier),
+            3 => Self::Wait(Activity::Wgmma),
+            4 => Self::Wait(Activity::Copies),
+            5 => Self::Wait(Activity::Launch),
             6 => Self::Multiply,
             7 => Self::Epilogue,
             8 => Self::SomeProducts,
@@ -32,10 +32,10 @@ impl StampKind {
         })
     }
 
-    pub(super) fn spent(self) -> Option<Spent> {
+    pub(super) fn activity(self) -> Option<Activity> {
         match self {
-            Self::Wait(spent) => Some(spent),
-            Self::SomeProducts => Some(Spent::Wgmma),
+            Self::Wait(activity) => Some(activity),
+            Self::SomeProducts => Some(Activity::Wgmma),
             Self::Multiply | Self::Epilogue => None,
         }
     }
@@ -106,12 +106,12 @@ impl WarpLog {
     /// Whether it waits for products.
     fn awaits(&self) -> bool {
         let mut records = self.records.iter();
-        records.any(|r| r.what == StampKind::Wait(Spent::Wgmma))
+        records.any(|r| r.what == StampKind::Wait(Activity::Wgmma))
     }
 
     /// When its products were in flight.
     fn products(&self) -> Vec<(u64, u64)> {
-        let waits = |r: &&Record| r.what == StampKind::Wait(Spent::Wgmma);
+        let waits = |r: &&Record| r.what == StampKind::Wait(Activity::Wgmma);
         let asynchronous = self.awaits();
         let mut found: Vec<(u64, u64)> = Vec::new();
         let mut since = None;
@@ -139,7 +139,7 @@ pub(super) fn products_of(warps: &[&WarpLog]) -> Vec<(u64, u64)> {
         .iter()
         .filter(apart)
         .flat_map(|log| &log.records)
-        .filter(|r| r.what == StampKind::Wait(Spent::Wgmma))
+        .filter(|r| r.what == StampKind::Wait(Activity::Wgmma))
         .map(|r| r.to)
         .collect();
     ends.sort_unstable();
@@ -183,16 +183,16 @@ mod tests {
     #[test]
     fn products_that_others_wait_for_end_with_their_wait() {
         let issues = log(&[
-            (StampKind::Wait(Spent::Phase), 0, 10),
+            (StampKind::Wait(Activity::Phase), 0, 10),
             (StampKind::Multiply, 10, 10),
             (StampKind::Multiply, 40, 40),
             (StampKind::Multiply, 70, 70),
             (StampKind::Multiply, 120, 120),
         ]);
         let waits = log(&[
-            (StampKind::Wait(Spent::Wgmma), 5, 60),
+            (StampKind::Wait(Activity::Wgmma), 5, 60),
             (StampKind::Epilogue, 60, 60),
-            (StampKind::Wait(Spent::Wgmma), 90, 150),
+            (StampKind::Wait(Activity::Wgmma), 90, 150),
         ]);
         let found = products_of(&[&waits, &issues]);
         assert_eq!(found, [(10, 60), (70, 150)]);
@@ -206,13 +206,13 @@ mod tests {
             (StampKind::Multiply, 10, 10),
             (StampKind::SomeProducts, 20, 30),
             (StampKind::Multiply, 40, 40),
-            (StampKind::Wait(Spent::Wgmma), 50, 90),
+            (StampKind::Wait(Activity::Wgmma), 50, 90),
         ]);
         assert_eq!(piped.products(), [(10, 90)]);
         // An mma has ended when the warp continues.
         let plain = log(&[
             (StampKind::Multiply, 10, 10),
-            (StampKind::Wait(Spent::Phase), 60, 80),
+            (StampKind::Wait(Activity::Phase), 60, 80),
             (StampKind::Multiply, 80, 80),
             (StampKind::Epilogue, 95, 95),
         ]);

@@ -5,7 +5,7 @@ mod log;
 
 use std::collections::BTreeMap;
 
-use ptx_time::{CallTimes, CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
+use ptx_time::{Activity, CallTimes, CtaTimes, Epilogue, LaunchTimes, Span, WarpTimes};
 
 use crate::backend::emu::{LaunchLayout, WarpRole};
 use crate::plan::Stamping;
@@ -173,10 +173,10 @@ fn add_warp(
     at: impl Fn(u64) -> f64 + Copy,
 ) {
     let of_warp = spans(log, (cta, warp), at);
-    let mut spent = [0.0; Spent::ALL.len()];
+    let mut spent = [0.0; Activity::ALL.len()];
     of_warp
         .iter()
-        .for_each(|span| spent[span.spent as usize] += span.to - span.from);
+        .for_each(|span| spent[span.activity as usize] += span.to - span.from);
     times.warps.push(WarpTimes { cta, warp, spent });
     times.spans.extend(of_warp);
     let hidden = match log.multiplies() {
@@ -230,7 +230,7 @@ fn rounds(logs: &Logs) -> u64 {
 fn spans(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut until = log.cycles.0;
-    let mut tell = |from: u64, to: u64, spent| {
+    let mut tell = |from: u64, to: u64, activity| {
         if to > from {
             let (from, to) = (at(from), at(to));
             spans.push(Span {
@@ -238,19 +238,19 @@ fn spans(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64) ->
                 warp,
                 from,
                 to,
-                spent,
+                activity,
                 line: 0,
             });
         }
     };
     for record in &log.records {
-        if let Some(spent) = record.what.spent() {
-            tell(until, record.from.max(until), Spent::Issuing);
-            tell(record.from.max(until), record.to, spent);
+        if let Some(activity) = record.what.activity() {
+            tell(until, record.from.max(until), Activity::Issuing);
+            tell(record.from.max(until), record.to, activity);
             until = until.max(record.to);
         }
     }
-    tell(until, log.cycles.1, Spent::Issuing);
+    tell(until, log.cycles.1, Activity::Issuing);
     spans
 }
 
@@ -262,7 +262,7 @@ fn epilogues(log: &WarpLog) -> Vec<(u64, u64)> {
     for record in &log.records {
         match record.what {
             StampKind::Epilogue => since = since.or(Some(record.from)),
-            StampKind::Multiply | StampKind::Wait(Spent::Wgmma) => {
+            StampKind::Multiply | StampKind::Wait(Activity::Wgmma) => {
                 let ended = since.take().map(|from| (from, record.from));
                 found.extend(ended);
             }
@@ -389,12 +389,12 @@ mod tests {
             let sum: f64 = spans.iter().map(|s| s.to - s.from).sum();
             assert_eq!(sum, 1000.0, "{spans:?}");
         }
-        let spent = |warp: usize, spent: Spent| times.warps[warp].spent[spent as usize];
+        let spent = |warp: usize, activity: Activity| times.warps[warp].spent[activity as usize];
         assert_eq!(
-            (spent(0, Spent::Phase), spent(1, Spent::Phase)),
+            (spent(0, Activity::Phase), spent(1, Activity::Phase)),
             (300.0, 100.0)
         );
-        assert_eq!(spent(1, Spent::Wgmma), 160.0 + 100.0);
+        assert_eq!(spent(1, Activity::Wgmma), 160.0 + 100.0);
         assert_eq!(laid[0].roles[&1], [WarpRole::Other, WarpRole::Consumer]);
         // Of four SMs one was busy for 500 cycles of 1100, one for 1000.
         let idle = laid[0].idle.unwrap();

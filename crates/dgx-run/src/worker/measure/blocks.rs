@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::lineup::{Lineup, TimedContender};
+use super::contenders::{TimedContender, TimedContenders};
 use crate::backend::RunFailure;
 use crate::validate::Passed;
 use crate::worker::MeasureJob;
@@ -75,7 +75,7 @@ pub(super) struct Outcome {
 /// each block as it is finished.
 pub(super) fn run(
     stopwatch: &mut dyn Stopwatch,
-    Lineup { shape, lanes }: Lineup,
+    TimedContenders { shape, lanes }: TimedContenders,
     job: &MeasureJob,
     mut emit: impl FnMut(&Block),
 ) -> Result<Outcome, (ContenderId, RunFailure)> {
@@ -237,7 +237,7 @@ mod tests {
 
     use rand::RngExt;
 
-    use super::super::lineup::tests::lineup;
+    use super::super::contenders::tests::timed;
     use super::*;
 
     /// One call: its time, its clock, whether its output was right.
@@ -281,8 +281,8 @@ mod tests {
             answer,
         };
         let mut blocks = Vec::new();
-        let lineup = lineup(&["a", "b", "c"]);
-        let ended = run(&mut script, lineup, job, |b| blocks.push(b.clone()));
+        let timed = timed(&["a", "b", "c"]);
+        let ended = run(&mut script, timed, job, |b| blocks.push(b.clone()));
         BlockRun {
             ended,
             blocks,

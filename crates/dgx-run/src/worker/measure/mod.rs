@@ -3,7 +3,7 @@
 //! further once it was found wrong.
 
 mod blocks;
-mod lineup;
+mod contenders;
 mod schedule;
 
 use std::cell::RefCell;
@@ -19,9 +19,9 @@ use crate::validate::{
     CallEffects, Passed, PosedOperands, ProofSubject, Tolerance, UsedProof, Wrong, prove,
 };
 use blocks::{Outcome, Reading, Stopwatch, run};
+use contenders::TimedContenders;
 use dgx_core::config::Yardstick;
 use dgx_core::domain::{ContenderId, KernelTime, Micros};
-use lineup::Lineup;
 use schedule::CallSchedule;
 
 /// cuBLAS rounds both of two products to fp16, like its users; its output may be wrong by this many
@@ -133,11 +133,11 @@ impl<'a> Measuring<'a> {
     /// Whether this process is still usable afterwards.
     fn time(mut self) -> Result<bool, MeasureFailure> {
         let (job, say) = (self.job, self.say);
-        let lineup = self.line_up()?;
+        let timed = self.prepare_contenders()?;
         say(&Reply::Running);
-        let outcome = match lineup.is_empty() {
+        let outcome = match timed.is_empty() {
             true => Outcome::default(),
-            false => run(&mut self, lineup, job, |block| {
+            false => run(&mut self, timed, job, |block| {
                 say(&Reply::Block {
                     block: block.clone(),
                 });
@@ -152,24 +152,24 @@ impl<'a> Measuring<'a> {
         Ok(self.usable)
     }
 
-    fn line_up(&mut self) -> Result<Lineup, MeasureFailure> {
+    fn prepare_contenders(&mut self) -> Result<TimedContenders, MeasureFailure> {
         let job = self.job;
-        let mut lineup = Lineup::new(&job.shape.name);
+        let mut timed = TimedContenders::new(&job.shape.name);
         for code in &job.cells {
             self.calling(&code.contender);
             let subject = self.ready(code)?;
-            self.enter(&mut lineup, &subject, code.contender == job.baseline)?;
+            self.enter(&mut timed, &subject, code.contender == job.baseline)?;
         }
         if let Some(name) = &job.yardstick {
             self.calling(name);
             match self.ready_yardstick(name) {
-                Ok(subject) => self.enter(&mut lineup, &subject, false)?,
+                Ok(subject) => self.enter(&mut timed, &subject, false)?,
                 Err(why) => (self.say)(&Reply::Note {
                     text: format!("no {name} on {}: {why}", job.shape.name),
                 }),
             }
         }
-        Ok(lineup)
+        Ok(timed)
     }
 
     fn calling(&self, contender: &ContenderId) {
@@ -181,12 +181,12 @@ impl<'a> Measuring<'a> {
     /// Admits a contender that is right when called again; the yardstick likewise.
     fn enter(
         &mut self,
-        lineup: &mut Lineup,
+        timed: &mut TimedContenders,
         subject: &ProofSubject,
         twice: bool,
     ) -> Result<(), MeasureFailure> {
         match self.rehearse(subject)? {
-            Ok(passed) => lineup
+            Ok(passed) => timed
                 .enter(passed, twice)
                 .map_err(|e| MeasureFailure::Harness(e.to_string())),
             Err(wrong) => {
@@ -222,13 +222,13 @@ impl<'a> Measuring<'a> {
     fn tolerance(&self, contender: &ContenderId) -> Tolerance {
         let Tolerance { rtol, atol } = Tolerance::from(&self.job.settings);
         let is_yardstick = self.job.yardstick.as_ref() == Some(contender);
-        let slack = match is_yardstick && is_gated(&self.problems[0].operands.operator) {
+        let factor = match is_yardstick && is_gated(&self.problems[0].operands.operator) {
             true => YARDSTICK_SLACK,
             false => 1.0,
         };
         Tolerance {
-            rtol: rtol * slack,
-            atol: atol * slack,
+            rtol: rtol * factor,
+            atol: atol * factor,
         }
     }
 
@@ -296,7 +296,7 @@ impl<'a> Measuring<'a> {
             prove(subject.clone(), exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();
-        Ok(self.problems[data.set].judged(exhibit, data.salt, tolerance, judge))
+        Ok(self.problems[data.set].judged(exhibit, data.call_seed, tolerance, judge))
     }
 }
 

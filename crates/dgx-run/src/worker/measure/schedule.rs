@@ -5,7 +5,7 @@ use rand::seq::index::sample;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::backend::{CallData, Salt};
+use crate::backend::{CallData, CallSeed};
 use crate::worker::MeasureJob;
 
 /// Of the guaranteed calls of a contender, the host judges this many.
@@ -108,7 +108,7 @@ impl CallSchedule {
         self.last.insert(contender.to_owned(), set);
         CallData {
             set,
-            salt: Salt(self.rng.random()),
+            call_seed: CallSeed(self.rng.random()),
         }
     }
 
@@ -138,8 +138,8 @@ mod tests {
         assert!(dealt.windows(2).all(|w| w[0].set != w[1].set));
         let sets: BTreeSet<usize> = dealt.iter().map(|d| d.set).collect();
         assert_eq!(sets, BTreeSet::from([0, 1, 2]));
-        let salts: BTreeSet<u64> = dealt.iter().map(|d| d.salt.0).collect();
-        assert_eq!(salts.len(), 200);
+        let call_seeds: BTreeSet<u64> = dealt.iter().map(|d| d.call_seed.0).collect();
+        assert_eq!(call_seeds.len(), 200);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
     fn two_audits_differ() {
         let job = MeasureJob::sample();
         let (mut one, mut other) = (CallSchedule::secret(3, &job), CallSchedule::secret(3, &job));
-        assert_ne!(one.rehearse("x").salt, other.rehearse("x").salt);
+        assert_ne!(one.rehearse("x").call_seed, other.rehearse("x").call_seed);
         assert_ne!(one.key(), other.key());
     }
 }

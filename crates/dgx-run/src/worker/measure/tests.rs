@@ -181,12 +181,13 @@ fn every_call_gets_other_data() {
         assert_eq!(all, BTreeSet::from([0, 1, 2]), "{name}");
     }
     let calls = || told.notes.iter().filter(|note| !note.observed);
-    let salts: BTreeSet<u64> = calls().map(|note| note.salt).collect();
-    assert_eq!(salts.len(), calls().count());
+    let call_seeds: BTreeSet<u64> = calls().map(|note| note.call_seed).collect();
+    assert_eq!(call_seeds.len(), calls().count());
     // They cannot be predicted.
     let again = measured("");
-    let dealt =
-        |told: &WorkerRecord| -> Vec<_> { told.notes.iter().map(|n| (n.set, n.salt)).collect() };
+    let dealt = |told: &WorkerRecord| -> Vec<_> {
+        told.notes.iter().map(|n| (n.set, n.call_seed)).collect()
+    };
     assert_ne!(dealt(&told), dealt(&again));
 }
 
@@ -480,7 +481,7 @@ fn who_cannot_be_looked_into_was_timed_all_the_same() {
 
 /// cuBLAS rounds its products to fp16, and gets four tolerances.
 #[test]
-fn the_yardstick_has_some_slack_and_contenders_none() {
+fn the_yardstick_is_granted_more_and_contenders_none() {
     let folder = tempfile::tempdir().unwrap();
     let mut job = job(&folder);
     job.yardstick = Some(ContenderId::from_text("cublas"));

@@ -91,7 +91,10 @@ fn a_warps_time_is_told_once_and_where_it_went() {
         assert!(tiles.clone().all(|e| e.from <= e.to));
         assert_eq!(tiles.count(), 2);
     }
-    let waits = times.spans.iter().filter(|s| s.spent == Spent::Barrier);
+    let waits = times
+        .spans
+        .iter()
+        .filter(|s| s.activity == Activity::Barrier);
     let lines: Vec<u32> = waits.map(|s| s.line).collect();
     assert!(
         !lines.is_empty() && lines.iter().all(|&line| line == 1),

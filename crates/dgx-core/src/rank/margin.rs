@@ -1,6 +1,6 @@
 //! Classifies a ratio of two times: faster, slower, or not distinguishable. Comparisons and the
-//! gate's rule *not-slower* use it, so they cannot disagree. Ranks take only [`Doubt::within`] from
-//! here: `build.rs` has their rule, for all pairs at once.
+//! gate's rule *not-slower* use it, so they cannot disagree. Ranks take only
+//! [`SystematicError::within`] from here: `build.rs` has their rule, for all pairs at once.
 
 use super::{Ranking, same_card};
 use crate::domain::Timing;
@@ -18,9 +18,9 @@ const DATA: f64 = 0.01;
 
 /// The error of a ratio that its interval does not include.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Doubt {
+pub enum SystematicError {
     /// Measured; or one design with one model, whose error is the same on both sides.
-    No,
+    None,
     /// Modelled: the median error of cells that were compared with a card.
     Model(f64),
     /// Modelled for a device or operator that was never compared.
@@ -32,7 +32,7 @@ pub enum Doubt {
     OneProcess,
 }
 
-impl Doubt {
+impl SystematicError {
     /// For two contenders of a run.
     pub fn within(run: &Run) -> Self {
         match run.timing() {
@@ -52,7 +52,7 @@ impl Doubt {
         match runs.into_iter().any(lone) {
             true => Self::OneProcess,
             false if runs.into_iter().all(modelled) && !same_data(base, candidate) => Self::Data,
-            false => Self::No,
+            false => Self::None,
         }
     }
 
@@ -60,7 +60,7 @@ impl Doubt {
     /// difference can be detected, however large.
     pub fn share(self) -> f64 {
         match self {
-            Self::No | Self::Uncalibrated => 0.0,
+            Self::None | Self::Uncalibrated => 0.0,
             Self::Model(error) => error,
             Self::Data => DATA,
             Self::OneProcess => GRAVE,
@@ -120,25 +120,25 @@ impl Judgement {
 
 /// How close to 1 a ratio counts as 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slack {
+pub struct Margin {
     /// The smallest detectable difference, as a share.
     pub share: f64,
-    pub doubt: Doubt,
+    pub systematic: SystematicError,
     pub other_card: bool,
     timing: Timing,
     /// The whole interval must lie beyond that, not only its middle.
     whole: bool,
 }
 
-impl Slack {
+impl Margin {
     /// Two contenders of a run, timed side by side: the noise of its baseline against itself, as
     /// for ranks.
     pub(super) fn within(run: &Run, ranking: &Ranking, shape: Option<&str>) -> Self {
-        let doubt = Doubt::within(run);
+        let systematic = SystematicError::within(run);
         let noise = limit(run, ranking, shape).map_or(0.0, |found| found.noise);
         Self {
-            share: noise.max(doubt.share()),
-            doubt,
+            share: noise.max(systematic.share()),
+            systematic,
             other_card: false,
             timing: run.timing(),
             whole: false,
@@ -156,32 +156,36 @@ impl Slack {
             other_card: same_card(base.0, candidate.0) == Some(false),
             ..Self::of(
                 limits,
-                Doubt::between(base.0, candidate.0),
+                SystematicError::between(base.0, candidate.0),
                 candidate.0.timing(),
             )
         }
     }
 
     /// From the smallest differences that such runs can detect.
-    pub fn of(limits: [Option<&Detectable>; 2], doubt: Doubt, timing: Timing) -> Self {
+    pub fn of(
+        limits: [Option<&Detectable>; 2],
+        systematic: SystematicError,
+        timing: Timing,
+    ) -> Self {
         let seen = limits.iter().flatten().map(|limit| limit.effect.ln_1p());
         Self {
-            share: (seen.sum::<f64>() + doubt.share().ln_1p()).exp_m1(),
-            doubt,
+            share: (seen.sum::<f64>() + systematic.share().ln_1p()).exp_m1(),
+            systematic,
             other_card: false,
             timing,
             whole: true,
         }
     }
 
-    /// Whether a difference lies within its interval and the slack; `None` without an interval.
+    /// Whether a difference lies within its interval and the margin; `None` without an interval.
     pub fn holds(&self, difference: &LogEstimate) -> Option<bool> {
         let half = difference.half_width(CONFIDENCE)?;
         Some(difference.mean.abs() <= half + self.share.ln_1p())
     }
 
     pub fn judge(&self, estimate: &LogEstimate) -> Judgement {
-        let (far, slack) = (estimate.mean.abs(), self.share.ln_1p());
+        let (far, margin) = (estimate.mean.abs(), self.share.ln_1p());
         let side = match estimate.mean > 0.0 {
             true => Judgement::Faster,
             false => Judgement::Slower,
@@ -190,8 +194,10 @@ impl Slack {
             return match self.timing.sampled() {
                 true => Judgement::OneBlock,
                 false if far == 0.0 => Judgement::Equal,
-                false if self.doubt == Doubt::Uncalibrated => Judgement::Uncalibrated,
-                false if far <= slack + ROUNDING => Judgement::Doubtful,
+                false if self.systematic == SystematicError::Uncalibrated => {
+                    Judgement::Uncalibrated
+                }
+                false if far <= margin + ROUNDING => Judgement::Doubtful,
                 false => side,
             };
         };
@@ -199,7 +205,7 @@ impl Slack {
         match if self.whole { sure } else { far } {
             _ if self.timing.sampled() && estimate.is_of_one_process() => Judgement::OneProcess,
             _ if sure <= 0.0 => Judgement::Open,
-            near if near <= slack => Judgement::Doubtful,
+            near if near <= margin => Judgement::Doubtful,
             _ if self.other_card && sure <= GRAVE.ln_1p() => Judgement::OtherCard,
             _ => side,
         }

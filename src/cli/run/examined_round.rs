@@ -12,7 +12,7 @@ use dgx_core::record::{self, Run};
 use dgx_run::catalog::Catalog;
 
 /// The named or usual round, and its run if it comes from one.
-pub(super) fn subject(
+pub(super) fn examined_round(
     of: Option<&Path>,
     contender: &str,
     catalog: &Catalog,

@@ -9,7 +9,7 @@ use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// Which contender to call on which shape.
 #[derive(Clone, Debug)]
-pub(crate) struct Dispatch {
+pub(crate) struct DispatchTable {
     /// The best single contender.
     pub single: ContenderId,
     pub choices: Vec<Choice>,
@@ -30,16 +30,16 @@ pub(crate) struct Choice {
 
 /// The table, or `None` if no contender is ranked. A contender replaces the single best only if it
 /// is certainly faster: taking the lowest estimate of each shape would count luck as gain.
-pub(crate) fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
-    dispatch_among(run, ranking, |_| true)
+pub(crate) fn dispatch_table(run: &Run, ranking: &Ranking) -> Option<DispatchTable> {
+    dispatch_table_among(run, ranking, |_| true)
 }
 
 /// The table over some of the contenders.
-pub(crate) fn dispatch_among(
+pub(crate) fn dispatch_table_among(
     run: &Run,
     ranking: &Ranking,
     enters: impl Fn(&ContenderId) -> bool,
-) -> Option<Dispatch> {
+) -> Option<DispatchTable> {
     let single = ranking
         .rows
         .iter()
@@ -74,7 +74,7 @@ pub(crate) fn dispatch_among(
             over_single: better.map(|(_, e)| e),
         });
     }
-    Some(Dispatch {
+    Some(DispatchTable {
         gap: (gain / choices.len() as f64).exp(),
         single,
         choices,
@@ -91,7 +91,7 @@ fn surely_faster(estimate: &LogEstimate, tie_margin: f64) -> bool {
     }
 }
 
-impl Dispatch {
+impl DispatchTable {
     /// The table as TOML.
     pub(crate) fn toml(&self) -> String {
         let mut text = format!(
@@ -313,7 +313,7 @@ pub(crate) mod tests {
     #[test]
     fn picks_the_best_on_each_shape_and_sizes_the_gap() {
         let (run, ranking) = crossing();
-        let table = dispatch(&run, &ranking).unwrap();
+        let table = dispatch_table(&run, &ranking).unwrap();
         assert_eq!(table.single.as_str(), "sequential");
         let chosen: Vec<&str> = table.choices.iter().map(|c| c.contender.as_str()).collect();
         assert_eq!(chosen, ["sequential", "interleaved"]);
@@ -327,7 +327,7 @@ pub(crate) mod tests {
     #[test]
     fn toml_reads_back() {
         let (run, ranking) = crossing();
-        let text = dispatch(&run, &ranking).unwrap().toml();
+        let text = dispatch_table(&run, &ranking).unwrap().toml();
         let value: toml::Table = text.parse().unwrap();
         assert_eq!(value["default"].as_str(), Some("sequential"));
         let shapes = value["shape"].as_array().unwrap();
@@ -337,7 +337,7 @@ pub(crate) mod tests {
     #[test]
     fn who_may_not_enter_is_not_chosen() {
         let (run, ranking) = crossing();
-        let table = dispatch_among(&run, &ranking, |id| id.as_str() != "sequential").unwrap();
+        let table = dispatch_table_among(&run, &ranking, |id| id.as_str() != "sequential").unwrap();
         let chosen = |c: &Choice| c.contender.as_str() != "sequential";
         assert!(table.single.as_str() != "sequential" && table.choices.iter().all(chosen));
     }
@@ -346,7 +346,7 @@ pub(crate) mod tests {
     fn header_compiles_where_there_is_a_compiler() {
         let (run, ranking) = crossing();
         let dir = tempfile::tempdir().unwrap();
-        let text = dispatch(&run, &ranking).unwrap().header();
+        let text = dispatch_table(&run, &ranking).unwrap().header();
         std::fs::write(dir.path().join("d.h"), text).unwrap();
         let main = "#include \"d.h\"\nint main(void) { struct dgx_group a = {512, 4096, 7168}, b = {1, 2, 3};\
                     return dgx_dispatch(&a, 1) != 1 || dgx_dispatch(&b, 1) != 0 || !dgx_contenders[1]; }\n";

@@ -23,7 +23,7 @@ impl Poison {
     /// The kinds of poison that a validation uses besides NaN.
     pub(crate) const OTHERS: [Self; 4] = [Self::Zero, Self::Large, Self::Low, Self::One];
 
-    /// By the last three bits of a salt. tools.cu has the same order.
+    /// By the last three bits of a call seed. tools.cu has the same order.
     const BY_BITS: [Self; 8] = [
         Self::Nan,
         Self::Nan,
@@ -94,10 +94,10 @@ fn large(element: ElementType, random: u64) -> u64 {
 /// outputs and scratch, the pattern of canaries. Data that a kernel kept from an earlier call are
 /// wrong in this one. tools.cu computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Salt(pub u64);
+pub struct CallSeed(pub u64);
 
-impl Salt {
-    /// The salt of a validation's call: the same in every sweep with that seed, so that a verdict
+impl CallSeed {
+    /// The seed of a validation's call: the same in every sweep with that seed, so that a verdict
     /// repeats.
     pub fn of_call(seed: u64, call: u64) -> Self {
         Self(mix(seed ^ mix(call + 1))).with(Poison::Nan)
@@ -191,49 +191,49 @@ mod tests {
     use super::*;
     use crate::operator::decode;
 
-    type Fill = fn(Salt, u64, &mut [u8]);
+    type Fill = fn(CallSeed, u64, &mut [u8]);
 
-    const FILLS: [Fill; 3] = [Salt::canaries, Salt::noise, Salt::scratch];
+    const FILLS: [Fill; 3] = [CallSeed::canaries, CallSeed::noise, CallSeed::scratch];
 
-    fn filled(fill: Fill, salt: Salt, from: u64, count: usize) -> Vec<u8> {
+    fn filled(fill: Fill, call_seed: CallSeed, from: u64, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
-        fill(salt, from, &mut bytes);
+        fill(call_seed, from, &mut bytes);
         bytes
     }
 
     #[test]
     fn what_lies_at_an_address_does_not_depend_on_where_filling_began() {
         for fill in FILLS {
-            let whole = filled(fill, Salt(3), 0x100, 100);
+            let whole = filled(fill, CallSeed(3), 0x100, 100);
             for from in 0..100 {
-                let part = filled(fill, Salt(3), 0x100 + from as u64, 100 - from);
+                let part = filled(fill, CallSeed(3), 0x100 + from as u64, 100 - from);
                 assert_eq!(part, whole[from..]);
             }
         }
     }
 
     #[test]
-    fn poison_and_canaries_are_nan_and_change_with_the_salt() {
+    fn poison_and_canaries_are_nan_and_change_with_the_seed() {
         let mut poisons = std::collections::BTreeSet::new();
         for call in 0..500 {
-            let salt = Salt::of_call(7, call);
-            let poison = salt.poison(ElementType::F16) as u16;
+            let call_seed = CallSeed::of_call(7, call);
+            let poison = call_seed.poison(ElementType::F16) as u16;
             assert!(f16::from_bits(poison).is_nan());
             assert!(![0x7e00, 0x7fff].contains(&poison));
             for element in ElementType::ALL.into_iter().filter(|e| e.has_nan()) {
-                let value = decode(element, salt.poison(element));
+                let value = decode(element, call_seed.poison(element));
                 assert!(value.is_nan(), "{}", element.name());
             }
             poisons.insert(poison);
             for fill in FILLS {
-                let bytes = filled(fill, salt, 0, 64);
+                let bytes = filled(fill, call_seed, 0, 64);
                 for pair in bytes.chunks_exact(2) {
                     assert!(f16::from_le_bytes([pair[0], pair[1]]).is_nan());
                 }
             }
         }
         assert!(poisons.len() > 100);
-        let pattern = |call| filled(Salt::canaries, Salt::of_call(7, call), 0, 64);
+        let pattern = |call| filled(CallSeed::canaries, CallSeed::of_call(7, call), 0, 64);
         assert_ne!(pattern(0), pattern(1));
     }
 
@@ -241,9 +241,9 @@ mod tests {
     /// in another, and no element is right in all of them unless it was written.
     #[test]
     fn poison_is_zero_one_large_and_low_in_other_calls() {
-        let salt = Salt(0xfeed_5eed_1234_5678);
+        let call_seed = CallSeed(0xfeed_5eed_1234_5678);
         for element in ElementType::ALL.map(ElementType::element) {
-            let value = |kind| decode(element, salt.with(kind).poison(element));
+            let value = |kind| decode(element, call_seed.with(kind).poison(element));
             assert_eq!(value(Poison::Zero), 0.0, "{}", element.name());
             assert_eq!(value(Poison::One), 1.0, "{}", element.name());
             if element != ElementType::Bool {
@@ -253,7 +253,7 @@ mod tests {
             }
         }
         let word = |kind| {
-            filled(Salt::scratch, salt.with(kind), 64, 4)
+            filled(CallSeed::scratch, call_seed.with(kind), 64, 4)
                 .try_into()
                 .unwrap()
         };
@@ -262,10 +262,10 @@ mod tests {
         assert_eq!(float(Poison::Zero), 0.0);
         assert!(float(Poison::Large) > 1e30 && float(Poison::Low) < -1e30);
         assert_eq!(u32::from_le_bytes(word(Poison::One)), 1);
-        let halves = |kind| filled(Salt::scratch, salt.with(kind), 64, 2);
+        let halves = |kind| filled(CallSeed::scratch, call_seed.with(kind), 64, 2);
         let half = |kind| f16::from_le_bytes(halves(kind).try_into().unwrap());
         assert!(half(Poison::Large) > f16::from_f32(4e4) && half(Poison::Low).is_finite());
-        let kinds = (0..8).map(|bits| Salt(bits).kind());
+        let kinds = (0..8).map(|bits| CallSeed(bits).kind());
         let kinds: std::collections::BTreeSet<Poison> = kinds.collect();
         assert_eq!(kinds.len(), 1 + Poison::OTHERS.len());
     }
@@ -274,9 +274,9 @@ mod tests {
     fn an_element_that_nobody_wrote_is_known_by_nan_alone() {
         let element = ElementType::F32;
         for kind in [Poison::Nan].into_iter().chain(Poison::OTHERS) {
-            let salt = Salt::of_call(3, 1).with(kind);
-            let bytes = (salt.poison(element) as u32).to_le_bytes();
-            let found = salt.written(element, bytes.to_vec()).at(0);
+            let call_seed = CallSeed::of_call(3, 1).with(kind);
+            let bytes = (call_seed.poison(element) as u32).to_le_bytes();
+            let found = call_seed.written(element, bytes.to_vec()).at(0);
             assert_eq!(found.written, kind != Poison::Nan, "{kind:?}");
         }
     }

@@ -6,12 +6,12 @@ use dgx_core::record::Run;
 use dgx_core::record::schema::DeviceRecord;
 
 /// One sentence on the reliability of modelled times, printed before their table.
-pub(crate) fn belief(run: &Run) -> Option<String> {
-    belief_in(&run.header.device, &run.operator.name)
+pub(crate) fn accuracy(run: &Run) -> Option<String> {
+    accuracy_on(&run.header.device, &run.operator.name)
 }
 
 /// The same without a run.
-pub(crate) fn belief_in(device: &DeviceRecord, operator: &str) -> Option<String> {
+pub(crate) fn accuracy_on(device: &DeviceRecord, operator: &str) -> Option<String> {
     if device.timing != Timing::Modelled {
         return None;
     }
@@ -58,7 +58,7 @@ pub(crate) fn modelled_otherwise(device: &str, operators: &str) -> String {
 }
 
 /// The same in short, for repeated use.
-pub(crate) fn belief_again(device: &DeviceRecord, operator: &str) -> Option<String> {
+pub(crate) fn accuracy_in_short(device: &DeviceRecord, operator: &str) -> Option<String> {
     let modelled = device.timing == Timing::Modelled;
     if modelled && device.calibrated() && !device.calibrated_for(operator) {
         let operators = device.compared_operators().join(", ");
@@ -126,7 +126,7 @@ mod tests {
     fn worded(change: impl FnOnce(&mut DeviceRecord)) -> (String, String) {
         let mut run = Synthetic::round4().modelled().run();
         change(&mut run.header.device);
-        (belief(&run).unwrap(), micros_title(&run))
+        (accuracy(&run).unwrap(), micros_title(&run))
     }
 
     #[test]
@@ -134,12 +134,12 @@ mod tests {
         let mut device = Synthetic::round4().modelled().run().header.device;
         let expected =
             "All times are modelled for NVIDIA H200: off by 3.5 % in the median, 17 % at worst.";
-        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(expected));
+        assert_eq!(accuracy_in_short(&device, USUAL).as_deref(), Some(expected));
         device.name = "NVIDIA B200".to_owned();
         let expected = "All times are modelled for NVIDIA B200, uncalibrated.";
-        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(expected));
+        assert_eq!(accuracy_in_short(&device, USUAL).as_deref(), Some(expected));
         let measured = Synthetic::round4().run().header.device;
-        assert_eq!(belief_again(&measured, USUAL), None);
+        assert_eq!(accuracy_in_short(&measured, USUAL), None);
     }
 
     #[test]
@@ -158,14 +158,14 @@ mod tests {
         let mut run = Synthetic::round4().modelled().run();
         run.operator = dgx_core::operator::named(Some("softmax")).unwrap();
         assert_eq!(
-            belief(&run).unwrap(),
+            accuracy(&run).unwrap(),
             "All times are modelled for NVIDIA H200, not measured. The model was checked on \
              nvfp4-dual-gemm only. There it was off by 3.5 % in the median and 17 % at worst over \
              104 cells of final; for softmax its error is unknown. Differences below 3.5 % are ties."
         );
         let title = "modelled µs for NVIDIA H200 (uncalibrated)";
         assert_eq!(micros_title(&run), title);
-        let short = belief_again(&run.header.device, "softmax").unwrap();
+        let short = accuracy_in_short(&run.header.device, "softmax").unwrap();
         assert!(
             short.ends_with("checked on nvfp4-dual-gemm only."),
             "{short}"
@@ -183,6 +183,6 @@ mod tests {
         let (sentence, title) = worded(|device| device.calibration = None);
         assert!(sentence.ends_with("their error is unknown."));
         assert_eq!(title, "modelled µs for NVIDIA H200 (uncalibrated)");
-        assert_eq!(belief(&Synthetic::round4().run()), None);
+        assert_eq!(accuracy(&Synthetic::round4().run()), None);
     }
 }

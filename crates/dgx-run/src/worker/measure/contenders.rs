@@ -12,7 +12,7 @@ pub(super) struct TimedContender {
     pub proof: Option<Passed>,
 }
 
-/// A proof that does not fit the lineup.
+/// A proof that does not fit the shape that is timed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a proof for {proof} was brought where {shape} is timed")]
 pub(super) struct ProofMismatch {
@@ -22,12 +22,12 @@ pub(super) struct ProofMismatch {
 
 /// The contenders that are timed on one shape.
 #[derive(Debug)]
-pub(super) struct Lineup {
+pub(super) struct TimedContenders {
     pub shape: String,
     pub lanes: Vec<TimedContender>,
 }
 
-impl Lineup {
+impl TimedContenders {
     pub(super) fn new(shape: &str) -> Self {
         Self {
             shape: shape.to_owned(),
@@ -114,18 +114,18 @@ pub(super) mod tests {
         prove(subject, exhibit, &operands, &oracle, tolerance).unwrap()
     }
 
-    /// A lineup of these names on shape `s`, the first entered twice.
-    pub(crate) fn lineup(names: &[&str]) -> Lineup {
-        let mut lineup = Lineup::new("s");
+    /// Contenders of these names on shape `s`, the first entered twice.
+    pub(crate) fn timed(names: &[&str]) -> TimedContenders {
+        let mut timed = TimedContenders::new("s");
         for (place, name) in names.iter().enumerate() {
-            lineup.enter(proof(subject(name, "s")), place == 0).unwrap();
+            timed.enter(proof(subject(name, "s")), place == 0).unwrap();
         }
-        lineup
+        timed
     }
 
     #[test]
     fn a_proof_opens_no_other_shape() {
-        let mut elsewhere = Lineup::new("t");
+        let mut elsewhere = TimedContenders::new("t");
         let refused = elsewhere.enter(proof(subject("x", "s")), false);
         let text = refused.unwrap_err().to_string();
         assert_eq!(
@@ -133,7 +133,7 @@ pub(super) mod tests {
             "a proof for x on s (image i) was brought where t is timed"
         );
         assert!(elsewhere.is_empty());
-        let mut here = Lineup::new("s");
+        let mut here = TimedContenders::new("s");
         assert!(here.enter(proof(subject("x", "s")), false).is_ok());
     }
 }
