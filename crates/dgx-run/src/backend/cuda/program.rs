@@ -9,7 +9,7 @@ use crate::operator::Moves;
 use dgx_core::fields::PointedPart;
 
 /// Bytes a block works on. Keep in step with tools.cu.
-const CHUNK: u64 = 32768;
+pub(super) const CHUNK: u64 = 32768;
 
 /// `Piece` of tools.cu.
 #[repr(C)]

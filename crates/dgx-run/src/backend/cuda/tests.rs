@@ -1,7 +1,9 @@
 //! The harness's kernels in the emulator, against the same arithmetic on the host: the contents of
 //! memory before a call, the checks after it, and which contenders are judged wrong.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use bytemuck::cast_slice;
 use half::f16;
@@ -9,7 +11,7 @@ use ptx_emu::{Config, DeviceLimits, DevicePtr, Launch, Memory, Module, Params};
 
 use super::instance::{answers, hidden};
 use super::judge::{WireJudged, WireValues};
-use super::program::{poisons, wire};
+use super::program::{CHUNK, poisons, wire};
 use super::scrub::MEETING_BYTES;
 use super::tools_unit;
 use crate::backend::call_seed::{CallSeed, Poison};
@@ -29,13 +31,18 @@ use dgx_core::domain::Distribution;
 
 const CALL_SEED: CallSeed = CallSeed(0x0123_4567_89ab_cde3);
 
-/// Their PTX, and ptxas's report on them.
+/// Their PTX, and ptxas's report on them; compiled once for each target.
 fn compiled_tools(arch: &str) -> (String, String) {
-    let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
-    let unit = tools_unit(arch, None);
-    let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &[]);
-    let compiled = compiled.expect("the harness's kernels compile");
-    (compiled.ptx, compiled.log)
+    static COMPILED: Mutex<BTreeMap<String, (String, String)>> = Mutex::new(BTreeMap::new());
+    let compile = || {
+        let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+        let unit = tools_unit(arch, None);
+        let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &[]);
+        let compiled = compiled.expect("the harness's kernels compile");
+        (compiled.ptx, compiled.log)
+    };
+    let mut known = COMPILED.lock().unwrap();
+    known.entry(arch.to_owned()).or_insert_with(compile).clone()
 }
 
 fn tools() -> Module {
@@ -147,19 +154,23 @@ impl LaidMemory {
             .u64(0)
             .u64(call_seed.0)
             .bytes(cast_slice(&poisons(call_seed)));
-        self.launch("dgx_lay", params);
+        self.launch("dgx_lay", self.chunks, params);
     }
 
     /// The lowest address that changed.
     fn check(&mut self, call_seed: CallSeed) -> Option<u64> {
+        self.check_chunks(call_seed, 0..self.chunks)
+    }
+
+    fn check_chunks(&mut self, call_seed: CallSeed, chunks: Range<u64>) -> Option<u64> {
         let lowest = self.memory.alloc(8).unwrap();
         let params = Params::new()
             .u64(self.table.0)
             .u32(self.pieces.len() as u32)
-            .u64(0)
+            .u64(chunks.start)
             .u64(call_seed.0)
             .u64(lowest.0);
-        self.launch("dgx_check", params);
+        self.launch("dgx_check", chunks.end - chunks.start, params);
         let word = self.memory.read_vec(lowest, 8).unwrap();
         match u64::from_le_bytes(word.try_into().unwrap()) {
             0 => None,
@@ -167,9 +178,9 @@ impl LaidMemory {
         }
     }
 
-    fn launch(&mut self, kernel: &str, params: Params) {
+    fn launch(&mut self, kernel: &str, chunks: u64, params: Params) {
         Launch::new(kernel)
-            .grid([self.chunks as u32, 1, 1])
+            .grid([chunks as u32, 1, 1])
             .block([256, 1, 1])
             .params(params)
             .run(&self.module, &mut self.memory)
@@ -235,13 +246,16 @@ fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
     let mut laid = LaidMemory::new();
     laid.lay(CALL_SEED);
     let pieces = laid.pieces.clone();
+    // Chunks are checked one by one: the others change nothing.
+    let mut chunks = 0..0;
     for piece in &pieces {
         let watched = piece.what.broken().is_some();
+        chunks = chunks.end..chunks.end + piece.bytes.div_ceil(CHUNK);
         for place in [0, piece.bytes / 2, piece.bytes - 1] {
             let address = piece.at + place;
             laid.change(address);
             assert_eq!(
-                laid.check(CALL_SEED),
+                laid.check_chunks(CALL_SEED, chunks.clone()),
                 watched.then_some(address),
                 "{piece:?}"
             );

@@ -61,22 +61,34 @@ fn unary(op: UnaryOp, region: &Region, input: &View) -> View {
     with_unary(op, Map(region, input))
 }
 
+/// Numbers one after the other, and the step from one to the next.
+type Row<'a> = (&'a [f64], usize);
+
 /// A function of each number.
 pub(super) fn mapped(region: &Region, input: &View, function: impl Fn(f64) -> f64) -> View {
-    if let Some(numbers) = input.contiguous() {
-        return View::new(
-            region.clone(),
-            numbers.iter().map(|x| function(*x)).collect(),
-        );
-    }
-    let mut out = vec![0.0; region.volume()];
-    let step = input.step();
-    each_run(&region.extents(), |outer, at, width| {
-        let run = input.run(outer);
-        for (i, out) in out[at..at + width].iter_mut().enumerate() {
-            *out = function(run[i * step]);
+    mapped_rows(region, input, &|out, (x, step)| match step {
+        1 => {
+            for (out, x) in out.iter_mut().zip(x) {
+                *out = function(*x);
+            }
         }
-    });
+        _ => {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = function(x[i * step]);
+            }
+        }
+    })
+}
+
+/// All of [`mapped`] that is the same for every function.
+fn mapped_rows(region: &Region, input: &View, row: &dyn Fn(&mut [f64], Row<'_>)) -> View {
+    let mut out = vec![0.0; region.volume()];
+    match input.contiguous() {
+        Some(numbers) => row(&mut out, (numbers, 1)),
+        None => each_run(&region.extents(), |outer, at, width| {
+            row(&mut out[at..at + width], (input.run(outer), input.step()));
+        }),
+    }
     View::new(region.clone(), out)
 }
 
@@ -97,34 +109,43 @@ pub(super) fn zipped(
     right: &View,
     function: impl Fn(f64, f64) -> f64,
 ) -> View {
+    zipped_rows(region, left, right, &|out, (a, l), (b, r)| match (l, r) {
+        (1, 1) => {
+            for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+                *out = function(*a, *b);
+            }
+        }
+        (1, 0) => {
+            for (out, a) in out.iter_mut().zip(a) {
+                *out = function(*a, b[0]);
+            }
+        }
+        (0, 1) => {
+            for (out, b) in out.iter_mut().zip(b) {
+                *out = function(a[0], *b);
+            }
+        }
+        _ => {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = function(a[i * l], b[i * r]);
+            }
+        }
+    })
+}
+
+/// All of [`zipped`] that is the same for every function.
+fn zipped_rows(
+    region: &Region,
+    left: &View,
+    right: &View,
+    row: &dyn Fn(&mut [f64], Row<'_>, Row<'_>),
+) -> View {
     let (left, right) = (left.stretched(region), right.stretched(region));
     let (l, r) = (left.step(), right.step());
     let mut out = vec![0.0; region.volume()];
     each_run(&region.extents(), |outer, at, width| {
-        let out = &mut out[at..at + width];
         let (a, b) = (left.run(outer), right.run(outer));
-        match (l, r) {
-            (1, 1) => {
-                for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-                    *out = function(*a, *b);
-                }
-            }
-            (1, 0) => {
-                for (out, a) in out.iter_mut().zip(a) {
-                    *out = function(*a, b[0]);
-                }
-            }
-            (0, 1) => {
-                for (out, b) in out.iter_mut().zip(b) {
-                    *out = function(a[0], *b);
-                }
-            }
-            _ => {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = function(a[i * l], b[i * r]);
-                }
-            }
-        }
+        row(&mut out[at..at + width], (a, l), (b, r));
     });
     View::new(region.clone(), out)
 }

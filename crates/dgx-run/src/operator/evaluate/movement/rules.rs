@@ -38,7 +38,7 @@ pub(super) fn unary(
         fn call(self, function: impl Fn(f64) -> f64) -> View {
             let moved = ends(self.0, self.1, &function);
             let own = mapped(self.0, &self.1.value, |x| self.2 * function(x).abs());
-            zipped(self.0, &moved, &own, |moved, own| moved + finite(own))
+            with_own(self.0, &moved, &own)
         }
     }
     let exact = matches!(
@@ -52,6 +52,11 @@ pub(super) fn unary(
     );
     let unit = if exact { 0.0 } else { arithmetic.function() };
     with_unary(op, Ends(region, input, unit))
+}
+
+/// Not a closure in [`unary`], where it would be compiled for every function.
+fn with_own(region: &Region, moved: &View, own: &View) -> View {
+    zipped(region, moved, own, |moved, own| moved + finite(own))
 }
 
 /// An infinite value does not move.
