@@ -8,6 +8,7 @@ use crate::lower::lookup::{at_least, exactly, immediate_u32, wrong};
 use crate::lower::modifiers::{Modifiers, ORDERS};
 use crate::op::*;
 
+/// That of parameters of a function is last: addresses of them are not converted.
 pub(super) const SPACES: &[(&str, Space)] = &[
     ("global", Space::Global),
     ("shared", Space::Shared),

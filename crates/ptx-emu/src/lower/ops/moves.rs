@@ -1,5 +1,6 @@
 //! Moves, packing, and addresses between spaces.
 
+use super::memory;
 use super::row::row;
 use crate::front::ast::{Constant, Operand};
 use crate::lower::emit::Emitter;
@@ -8,16 +9,8 @@ use crate::lower::form::Form;
 use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 
-const SPACES: &[(&str, Space)] = &[
-    ("global", Space::Global),
-    ("shared", Space::Shared),
-    ("shared::cta", Space::Shared),
-    ("shared::cluster", Space::SharedCluster),
-    ("local", Space::Local),
-    ("const", Space::Const),
-    ("param", Space::Param),
-    ("param::entry", Space::Param),
-];
+/// All of [`memory::SPACES`] but the last.
+const SPACES: &[(&str, Space)] = memory::SPACES.split_at(memory::SPACES.len() - 1).0;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     match form.opcode {
