@@ -1,13 +1,16 @@
 use std::fs::{FileType, OpenOptions, Permissions};
 use std::io::{Error, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::files::folder_of;
 use dgx_core::speech;
+
+/// Links that Linux follows in a path.
+const MOST_LINKS: usize = 40;
 
 /// Whether a path means standard output; `./-` is a file of that name.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
@@ -17,7 +20,23 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
 /// Whether writing replaces the contents; standard output, a pipe or a device (/dev/stdout) is
 /// appended to.
 pub(crate) fn replaces(path: &Path) -> bool {
-    !is_standard_output(path) && path.metadata().map_or(true, |found| found.is_file())
+    !is_standard_output(path)
+        && open_file(path).is_none()
+        && path.metadata().map_or(true, |found| found.is_file())
+}
+
+/// The open file of this process that a path names, as /dev/stdout and /dev/fd/1 do. It may be a
+/// file like any other, but replacing it would replace the link in /dev.
+fn open_file(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let folder = folder_of(&path).canonicalize().ok()?;
+        if folder.starts_with("/proc") {
+            return Some(folder.join(path.file_name()?));
+        }
+        path = folder.join(path.read_link().ok()?);
+    }
+    None
 }
 
 /// Checks before any work that a file can be written at `path`. If that is standard output, nothing
@@ -36,6 +55,7 @@ pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
     match path.metadata() {
         Ok(found) if found.is_dir() => Err(refused(Error::other("it is a folder"))),
         Ok(found) if !found.is_file() => takes_text(path, found.file_type()).map_err(refused),
+        Ok(_) if open_file(path).is_some() => Ok(()),
         _ => tempfile::tempfile_in(folder_of(path))
             .map(drop)
             .map_err(refused),
@@ -59,13 +79,14 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
 }
 
 fn written(path: &Path, text: &str) -> Result<(), Error> {
-    if is_standard_output(path) {
+    let standard_output = open_file(path).is_some_and(|open| open.ends_with("fd/1"));
+    if standard_output || is_standard_output(path) {
         speech::deliver(text);
         return Ok(());
     }
     if !replaces(path) {
         return OpenOptions::new()
-            .write(true)
+            .append(true)
             .open(path)?
             .write_all(text.as_bytes());
     }
@@ -132,6 +153,23 @@ mod tests {
             assert!(!replaces(Path::new(other)), "{other}");
         }
         assert!(!replaces(folder.path()));
+    }
+
+    #[test]
+    fn what_is_open_already_is_appended_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("out");
+        let mut open = std::fs::File::create(&name).unwrap();
+        open.write_all(b"one ").unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{number}"), &link).unwrap();
+        for path in [&link, &Path::new("/dev/fd").join(number.to_string())] {
+            assert!(!replaces(path), "{}", path.display());
+            write(path, "two ").unwrap();
+        }
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "one two two ");
     }
 
     #[test]

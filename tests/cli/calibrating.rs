@@ -78,7 +78,7 @@ fn committed_answers_are_shown() {
         let path = entry.expect("an entry").path();
         let said = in_repository(&["calibrate", "--show", &path.display().to_string()]);
         assert!(said.contains("NVIDIA H200"), "{said}");
-        assert!(said.contains("wgmma/rs/n256/1-group"), "{said}");
+        assert!(said.contains(" cycles"), "{said}");
     }
 }
 
