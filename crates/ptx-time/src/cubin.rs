@@ -2,13 +2,13 @@
 //!
 //! `-lineinfo` makes the assembler leave a DWARF line table for that in `.nv_debug_line_sass`.
 
-use ptx_emu::mixed::{MixedMap, MixedSet};
 use std::fmt::Display;
 
 use gimli::{DebugLine, DebugLineOffset, LittleEndian};
 use object::Endianness;
 use object::elf::{FileHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
+use ptx_emu::mixed::{MixedMap, MixedSet};
 use ptx_emu::trace::{Event, Trace};
 
 use crate::sass::{Kind, Sass, Update, elects};

@@ -1,8 +1,9 @@
 //! Ways through a kernel's code: given where a warp was, where it came to, and which lines of the
 //! PTX it executed in between, which instructions did it issue?
 
-use ptx_emu::mixed::{MixedMap, MixedSet};
 use std::ops::Range;
+
+use ptx_emu::mixed::{MixedMap, MixedSet};
 
 use crate::cubin::Code;
 use crate::sass::{Kind, Sass};

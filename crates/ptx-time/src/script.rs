@@ -4,9 +4,9 @@
 //! warps wait for one another. So a warp's trace is cut there, and for each stretch the way through
 //! the code is found that fits it best. Stretches repeat; each kind is looked for once.
 
-use ptx_emu::mixed::MixedMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use ptx_emu::mixed::MixedMap;
 use ptx_emu::trace::{CtaTrace, Deed, Event, Trace};
 
 use crate::cubin::Code;
