@@ -9,15 +9,15 @@ tiles    = "cdiv(m, TOKENS) * cdiv(n, FEATURES)"
 
 # A tile is FEATURES features times at most TOKENS tokens, so many that the tiles
 # fit the SMs; SPLIT CTAs of a cluster may share its K (clusters of four leave some
-# SMs out). Cycles: of a stage, from the instructions of a warp's K128, and a quarter more
-# where more is under way than memory brings in order; of a tile; of meeting over the cluster.
+# SMs out). Cycles: of a stage, from the instructions of a warp's K128, and more for five octets
+# and more, as measured; of a tile; of meeting over the cluster.
 [tune]
 choose   = { SPLIT = [1, 2, 4, 8], OCTETS = [4, 2, 3, 5, 6, 7, 8], NT = [1, 2, 3, 4] }
 minimise = """
   OCTETS * NT > (NT == 1 ? 6 : NT == 2 ? 12 : 16) ? 1000000000000 :
   SPLIT > 1 && (ALL_TILES * SPLIT > (SPLIT > 2 ? sms - 12 : sms) || SPLIT > least(cdiv(k, 512))) ? 1000000000000 :
-  cdiv(ALL_TILES * SPLIT, sms) * (1500 + cdiv(most(cdiv(k, 512)), SPLIT) * 3 / 2 * (30 + OCTETS * (135 + 8 * NT) + 70 * NT))
-    * (OCTETS > 4 ? 5 : 4) / 4 + (SPLIT > 1 ? 2000 + 200 * SPLIT : 0)
+  cdiv(ALL_TILES * SPLIT, sms) * (1500 + cdiv(most(cdiv(k, 512)), SPLIT) * 3 / 2 * (30 + OCTETS * (135 + 8 * NT) + 40 * NT))
+    * (OCTETS < 5 ? 20 : OCTETS == 6 && most(m) > 8 ? 21 : 25) / 20 + (SPLIT > 1 ? 2000 + 200 * SPLIT : 0)
 """
 
 [const]

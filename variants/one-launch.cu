@@ -205,7 +205,7 @@ __device__ __forceinline__ void multiply(float (&d)[TOKENS / 2], Shared& shared)
   reader.gate_scales_at = scales_in_blocks(first_feature() % BLOCK_ROWS + reader.row, reader.lane);
   reader.up_scales_at = BLOCK_BYTES + reader.gate_scales_at;
   u32 fragments[2][4][4];
-  RawFragments raw = reader.template read<0>(shared.full, shared.empty);
+  RawFragments raw = reader.read(0, shared.full, shared.empty);
   scale_fragments(fragments[0], raw);
   const u32 rounds = end_round() - first_round();
   u32 round = 0;
@@ -219,15 +219,7 @@ __device__ __forceinline__ void multiply(float (&d)[TOKENS / 2], Shared& shared)
         ptx::Wgmma<TOKENS>::rs(d, fragments[step % 2][k16], tokens + ((step * STEP_BYTES + k16 * 32) >> 4), true);
       ptx::wgmma_commit();
       // The nibbles of the next step are taken apart while this one runs.
-      if (step % 4 == 3) {
-        if (step < STEPS - 1 || round + 1 < rounds) raw = reader.template read<0>(shared.full, shared.empty);
-      } else if (step % 4 == 0) {
-        raw = reader.template read<1>(shared.full, shared.empty);
-      } else if (step % 4 == 1) {
-        raw = reader.template read<2>(shared.full, shared.empty);
-      } else {
-        raw = reader.template read<3>(shared.full, shared.empty);
-      }
+      if (step + 1 < STEPS || round + 1 < rounds) raw = reader.read(step + 1, shared.full, shared.empty);
       ptx::wgmma_wait<1>();
       if (step % TOGETHER == 0 && leader && (round > 0 || step > 0))
         ptx::mbarrier_arrive(shared.tokens_empty[(step + STEPS - 1) / TOGETHER % TOKEN_SLOTS]);

@@ -93,6 +93,14 @@ struct WeightReader {
     return unpack<Step>();
   }
 
+  // The same for a step that the compiler knows once a loop is unrolled.
+  __device__ __forceinline__ RawFragments read(u32 step, u64 (&full)[Stages], u64 (&empty)[Stages]) {
+    if (step % 4 == 0) return read<0>(full, empty);
+    if (step % 4 == 1) return read<1>(full, empty);
+    if (step % 4 == 2) return read<2>(full, empty);
+    return read<3>(full, empty);
+  }
+
   template <int Step>
   __device__ __forceinline__ RawFragments unpack() const {
     RawFragments raw;

@@ -281,6 +281,21 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   }
 }
 
+// The fragments of a step, taken apart while the two steps before run. Of these the first, which
+// reads the same registers, must be done before they are scaled; its tokens are then read, too.
+template <u32 Together>
+__device__ __forceinline__ void make_fragments(u32 (&fragments)[2][4][4], Shared& shared, Reader& reader, u32 step,
+                                               u32 band, u32 first) {
+  constexpr u32 SLOTS = BAND_STEPS / Together;
+  const u32 before = TOKEN_STAGES - SLOTS - first;
+  const RawFragments raw = reader.read(step, shared.weights_full, shared.weights_empty);
+  ptx::wgmma_wait<1>();
+  const u32 done = step > 1 ? first + (step - 2) / Together : before + (step + 2) / Together;
+  if ((step + 1) % Together == 0 && threadIdx.x % 32 == 0 && (band > 0 || step > 1))
+    ptx::mbarrier_arrive(shared.tokens_empty[done]);
+  scale_fragments(fragments[step % 2], raw);
+}
+
 // d = weights (64 rows) times tokens^T over all of K, in units of 1 / UNSCALE.
 template <int Tokens>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& ring,
@@ -289,6 +304,9 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
   // takes the compiler 10 to 30 ms.
   constexpr u32 TOGETHER = steps_per_slot(Tokens), SLOTS = BAND_STEPS / TOGETHER;
   static_assert(BAND_STEPS == 4 && SLOTS * TOGETHER == TOKEN_STAGES && ROUND_BANDS % TOGETHER == 0);
+  // One step ahead where each step waits for tokens of its own: ptxas serialises all wgmmas if a
+  // wait comes between the last two steps and the fragments of the last after the first of these.
+  constexpr bool AHEAD = TOGETHER == 1;
   const bool leader = threadIdx.x % 32 == 0;
   const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
   // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
@@ -297,32 +315,23 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
   for (int i = 0; i < Tokens / 2; ++i) d[i] = 0.0f;
   u32 fragments[2][4][4];
   u32 band = 0;
+  if constexpr (AHEAD) make_fragments<TOGETHER>(fragments, shared, reader, 0, 0, 0);
   do {
-    const u32 first = TOGETHER == 1 ? 0 : ring % TOKEN_STAGES, before = TOKEN_STAGES - SLOTS - first;
-    const u32 parity = ring / TOKEN_STAGES % 2;
+    const u32 first = AHEAD ? 0 : ring % TOKEN_STAGES, parity = ring / TOKEN_STAGES % 2;
     const u64 band_tokens = tokens + first * (SLOT_BYTES >> 4);
 #pragma unroll
     for (u32 step = 0; step < BAND_STEPS; ++step) {
-      // Its nibbles are taken apart while the two steps before run.
-      RawFragments raw;
-      if (step == 0) raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
-      if (step == 1) raw = reader.template read<1>(shared.weights_full, shared.weights_empty);
-      if (step == 2) raw = reader.template read<2>(shared.weights_full, shared.weights_empty);
-      if (step == 3) raw = reader.template read<3>(shared.weights_full, shared.weights_empty);
-      // The first of the two, which reads the same registers, must be done.
-      ptx::wgmma_wait<1>();
-      const u32 done = step > 1 ? first + (step - 2) / TOGETHER : before + (step + 2) / TOGETHER;
-      if ((step + 1) % TOGETHER == 0 && leader && (band > 0 || step > 1))
-        ptx::mbarrier_arrive(shared.tokens_empty[done]);
-      scale_fragments(fragments[step % 2], raw);
-      // The last two steps wait at once: ptxas serialises all wgmmas if there is a branch between these.
+      if constexpr (!AHEAD) make_fragments<TOGETHER>(fragments, shared, reader, step, band, first);
       const u32 slot = step / TOGETHER;
-      if (step % TOGETHER == 0 && step != 3) ptx::mbarrier_wait(shared.tokens_full[first + slot], parity);
-      if (TOGETHER == 1 && step == 2) ptx::mbarrier_wait(shared.tokens_full[slot + 1], parity);
+      if (step % TOGETHER == 0) ptx::mbarrier_wait(shared.tokens_full[first + slot], parity);
       ptx::wgmma_fence();
       const u64 at = band_tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2)) >> 4);
       ptx::WgmmaK64<Tokens>::rs(d, fragments[step % 2], at);
       ptx::wgmma_commit();
+      if constexpr (AHEAD) {
+        if (step + 1 < BAND_STEPS || band + 1 < bands)
+          make_fragments<TOGETHER>(fragments, shared, reader, step + 1, band, first);
+      }
     }
     ring += SLOTS;
   } while (++band < bands);
