@@ -16,8 +16,8 @@ choose   = { SPLIT = [1, 2, 4, 8], OCTETS = [4, 2, 3, 5, 6, 7, 8], NT = [1, 2, 3
 minimise = """
   OCTETS * NT > (NT == 1 ? 6 : NT == 2 ? 12 : 16) ? 1000000000000 :
   SPLIT > 1 && (ALL_TILES * SPLIT > (SPLIT > 2 ? sms - 12 : sms) || SPLIT > least(cdiv(k, 512))) ? 1000000000000 :
-  cdiv(ALL_TILES * SPLIT, sms) * (1500 + cdiv(most(cdiv(k, 512)), SPLIT) * 3 / 2 * (30 + OCTETS * (135 + 8 * NT) + 40 * NT))
-    * (OCTETS < 5 ? 20 : OCTETS == 6 && most(m) > 8 ? 21 : 25) / 20 + (SPLIT > 1 ? 2000 + 200 * SPLIT : 0)
+  cdiv(ALL_TILES * SPLIT, sms) * (1500 + cdiv(most(cdiv(k, 512)), SPLIT) * 3 / 2 * (30 + OCTETS * (135 + 8 * NT) + (groups > 1 ? 70 : 40) * NT))
+    * (OCTETS < 5 ? 20 : OCTETS == 6 && most(m) > 8 && sum(m) >= 8 * groups ? 21 : 25) / 20 + (SPLIT > 1 ? 2000 + 200 * SPLIT : 0)
 """
 
 [const]

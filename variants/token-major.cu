@@ -228,7 +228,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
 }
 
 // The tiles of a CTA: every so many; with helpers, then its part of the last wave; or, with even shares,
-// parts of neighbours. No bands are the end.
+// parts of neighbours.
 struct Walk {
   u32 at, end;   // tiles, or bands of all tiles
   u32 help = 0;  // parts of the last wave that are done
@@ -243,11 +243,10 @@ struct Walk {
 
   // The first bands of a tile of the last wave, or a helper's share of the others. Helpers are
   // the first CTAs: who waits, waits for one that was started before.
-  __device__ __forceinline__ Work last(const Args& args) {
+  __device__ __forceinline__ bool last(const Args& args, Work& work) {
     const bool helper = blockIdx.x < HELPERS;
     const u32 tile = helper ? blockIdx.x / TILE_HELPERS * HELPER_TILES + help : blockIdx.x - HELPERS;
-    Work work{};
-    if (help >= (helper ? HELPER_TILES : 1) || tile >= LAST) return work;
+    if (help >= (helper ? HELPER_TILES : 1) || tile >= LAST) return work.bands = 0, false;
     ++help;
     work = work_of(args, WHOLE_TILES + tile);
     const u32 share = helper ? blockIdx.x % TILE_HELPERS : 0;
@@ -256,15 +255,15 @@ struct Walk {
     const u32 end = helper ? OWN_BANDS + OTHERS * (share + 1) / TILE_HELPERS : OWN_BANDS;
     work.first_band = helper ? OWN_BANDS + OTHERS * share / TILE_HELPERS : 0;
     work.bands = end - work.first_band;
-    return work;
+    return true;
   }
 
-  __device__ __forceinline__ Work next(const Args& args) {
-    Work work{};
+  // Whether there is one more; if not, it has no bands.
+  __device__ __forceinline__ bool next(const Args& args, Work& work) {
     if constexpr (HELP) {
-      if (at >= end) return last(args);
+      if (at >= end) return last(args, work);
     }
-    if (at >= end) return work;
+    if (at >= end) return work.bands = 0, false;
     if constexpr (EVEN) {
       work = work_of(args, at / BANDS);
       work.first_band = at % BANDS;
@@ -274,21 +273,25 @@ struct Walk {
       work = work_of(args, at);
       at += gridDim.x / SPLIT;
     }
-    return work;
+    return true;
   }
 
-  // The same for the producers, which look for the end first: 1 % faster, but with K = 256 7 % slower.
-  __device__ __forceinline__ bool take(const Args& args, Work& work) {
-    if (!HELP && ONE_K != BAND && at >= end) return false;
-    work = next(args);
-    return work.bands > 0;
+  // The loop of the producers. Its form counts: with K = 256 the second is 7 % slower, else 1 % faster.
+  template <typename Body>
+  __device__ __forceinline__ void each(const Args& args, const Body& body) {
+    Work work{};
+    if constexpr (ONE_K == BAND) {
+      next(args, work);
+      for (; work.bands > 0; next(args, work)) body(work);
+    } else {
+      while (next(args, work)) body(work);
+    }
   }
 };
 
 __device__ __forceinline__ void produce_rows(Shared& shared, const Args& args) {
   u32 slot = 0, parity = 1, asked = 0;
-  Walk walk(args);
-  for (Work work{}; walk.take(args, work);) {
+  Walk(args).each(args, [&](const Work& work) {
 #pragma unroll 1  // the producers have few registers
     for (u32 band = work.first_band; band < work.first_band + work.bands; ++band) {
       Rows& stage = shared.rows[slot];
@@ -301,15 +304,14 @@ __device__ __forceinline__ void produce_rows(Shared& shared, const Args& args) {
       ptx::tma_load_2d(ptx::shared_address(stage.scales), work.maps + MAP_SFA, band * (BAND / 16), work.row, full);
       if (++slot == ROW_STAGES) slot = 0, parity ^= 1;
     }
-  }
+  });
 }
 
 __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args) {
   ptx::wait_for_previous_launch();
   ptx::fence_proxy_async_global();
   u32 slot = 0, parity = 1, asked = 0;
-  Walk walk(args);
-  for (Work work{}; walk.take(args, work);) {
+  Walk(args).each(args, [&](const Work& work) {
 #pragma unroll 1
     for (u32 step = 0; step < work.bands * STEPS; ++step) {
       u64& full = shared.weights_full[slot];
@@ -322,7 +324,7 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
                        2 * work.feature, full);
       if (++slot == STEPS) slot = 0, parity ^= 1;
     }
-  }
+  });
 }
 
 // d = 64 tokens times weights^T over all of K, in units of 1 / UNSCALE.
@@ -473,7 +475,7 @@ __device__ __forceinline__ void hand_over_help(const Args& args) {
   const auto left = left_sums(args);
   Walk walk(args);
   walk.at = walk.end;
-  for (Work work = walk.next(args); work.bands > 0; work = walk.next(args)) {
+  for (Work work{}; walk.next(args, work);) {
     if (walk.help > 1) left.lend_hand();
     left.hand_over(work.part);
   }
@@ -486,9 +488,10 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
   reader.up_scales_at = scales_in_rows(ROWS / 2 + reader.row, reader.lane);
   u32 pass = 0;
   Walk walk(args);
-  Work work = walk.next(args);
+  Work work{};
+  bool more = walk.next(args, work);
   // A width is wgmma's n: each has its own loop.
-  for (; work.bands > 0 && (!MIX || work.columns == COLUMNS); work = walk.next(args)) {
+  for (; more && (!MIX || work.columns == COLUMNS); more = walk.next(args, work)) {
     float d[COLUMNS / 2];
     multiply_tile<COLUMNS>(d, shared, reader, pass, work.bands);
     if constexpr (EVEN) {
@@ -504,7 +507,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
     }
   }
 #if MIX
-  for (; work.bands > 0; work = walk.next(args)) {
+  for (; more; more = walk.next(args, work)) {
     float d[NARROW / 2];
     multiply_tile<NARROW>(d, shared, reader, pass, work.bands);
     store_tile<NARROW>(d, shared, work);
