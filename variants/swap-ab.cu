@@ -112,6 +112,9 @@ WINDOW        = "SPLIT > 1 ? 2 : WEIGHT_STAGES"
 # More than half an SM's, or two small CTAs would share one and leave another idle.
 SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + INBOX_BYTES + LATE * 4096 + 1024)"
 PREPARE_THREADS = 256
+# Groups whose tokens differ so much that as many blocks for each would be thousands without work:
+# some 1 ns each. To find a block's group takes longer where they are alike.
+UNEVEN          = "most(m * k) * groups - sum(m * k) > 16000000"
 
 [[scratch]]
 name  = "tokens"
@@ -177,7 +180,7 @@ swizzle = "64B"
 
 [[launch]]
 kernel = "prepare_tokens"
-grid   = ["cdiv(LATE ? EARLY_ROWS * most(k) : most(m * k), 32 * PREPARE_THREADS)", "groups"]
+grid   = ["UNEVEN ? sum(cdiv(m * k, 32 * PREPARE_THREADS)) : cdiv(LATE ? EARLY_ROWS * most(k) : most(m * k), 32 * PREPARE_THREADS)", "UNEVEN ? 1 : groups"]
 block  = "PREPARE_THREADS"
 
 [[launch]]

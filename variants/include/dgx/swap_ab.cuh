@@ -499,10 +499,17 @@ __device__ __forceinline__ void open(Shared& shared) {
 // Tokens to fp16 in the weights' K order, once for all CTAs of the GEMM.
 __device__ __forceinline__ void prepare(const Args& args) {
   ptx::allow_next_launch();
-  const Group group = group_at(args, blockIdx.y);
+  u32 index = blockIdx.y, block = blockIdx.x;
+  if constexpr (UNEVEN) {
+    const auto blocks_of = [](const Group& group) -> u32 {
+      return (group.m * (group.k / PART) + PREPARE_THREADS - 1) / PREPARE_THREADS;
+    };
+    index = find_group_by_blocks(args, blocks_of, block);
+  }
+  const Group group = group_at(args, index);
   const u32 m = LATE ? EARLY_ROWS : ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
   __shared__ TokenChunks chunks[PREPARE_THREADS / 32];
-  const u32 first = blockIdx.x * PREPARE_THREADS + threadIdx.x / 32 * 32;
+  const u32 first = block * PREPARE_THREADS + threadIdx.x / 32 * 32;
   reorder_tokens(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), k, first, m * (k / PART),
                  chunks[threadIdx.x / 32]);
 }

@@ -60,4 +60,25 @@ __device__ __forceinline__ Group group_at(const Args& args, u32 index) {
   return index < NEAR_GROUPS ? args.near[index] : args.groups[index];
 }
 
+// The group of a block, where each group has as many as blocks_of says of it, and no host has
+// counted them: a warp adds up 32 groups at once. The block becomes its number in the group.
+template <typename Blocks>
+__device__ __forceinline__ u32 find_group_by_blocks(const Args& args, const Blocks& blocks_of, u32& block) {
+  constexpr u32 ALL = ~0u;
+  const u32 lane = threadIdx.x % 32;
+  for (u32 first = 0;; first += 32) {
+    const u32 index = first + lane;
+    u32 sum = index < args.group_count ? blocks_of(args.groups[index]) : 0;
+#pragma unroll
+    for (u32 apart = 1; apart < 32; apart *= 2) {
+      const u32 before = __shfl_up_sync(ALL, sum, apart);
+      if (lane >= apart) sum += before;
+    }
+    const u32 passed = __popc(__ballot_sync(ALL, sum <= block));
+    const u32 end = __shfl_sync(ALL, sum, (passed - 1) % 32);
+    if (passed > 0) block -= end;
+    if (passed < 32) return first + passed;
+  }
+}
+
 }  // namespace dgx
