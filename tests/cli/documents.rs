@@ -97,7 +97,7 @@ fn every_run_file_that_is_kept_is_told_of_and_no_other() {
 /// The table that the README begins with is part of what dgx prints.
 #[test]
 fn the_first_table_of_the_readme_is_what_dgx_prints() {
-    let said = in_repository(&["show", "results/baselines/final-20261119-1116.jsonl"]);
+    let said = in_repository(&["show", "results/baselines/final-20261119-1440.jsonl"]);
     let printed: BTreeSet<&str> = said.lines().collect();
     let readme = text(&root().join("README.md"));
     let (_, after) = readme
