@@ -1,8 +1,8 @@
 //! Run files that no sweep writes: no table panics on them or prints something that is not a
 //! number.
 
+use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::{Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::record::read_text;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 use super::answers::{Answer, Answers, AnswersHeader, SCHEMA};
 use super::only::Only;

@@ -26,7 +26,13 @@ impl Steps {
     }
 
     fn take(&self, node: &Node) -> Result<(), ExprError> {
-        self.take_many(1, node.span.clone())
+        match self.0.get() {
+            0 => self.take_many(1, node.span.clone()),
+            left => {
+                self.0.set(left - 1);
+                Ok(())
+            }
+        }
     }
 
     /// For other work that an expression requires.
@@ -68,7 +74,8 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    pub(super) fn eval(&self, node: &Node) -> Result<i64, ExprError> {
+    /// The value of an expression, or of a part of it.
+    pub fn eval(&self, node: &Node) -> Result<i64, ExprError> {
         self.steps.take(node)?;
         match &node.kind {
             ExprKind::Integer(value) => Ok(*value),
@@ -235,26 +242,28 @@ impl Scope<'_> {
     }
 
     fn name(&self, name: &str, span: &Range<usize>) -> Result<i64, ExprError> {
+        if let Some(value) = self.constants.get(name) {
+            return Ok(*value);
+        }
+        if let Some(values) = self.lets.get(name) {
+            return self.of_group(name, span, |_, i| values.get(i).copied());
+        }
         match name {
             "groups" => Ok(self.groups.len() as i64),
             "sms" => Ok(i64::from(self.sms)),
             "tiles" => self.of_group(name, span, |scope, i| scope.tiles.map(|tiles| tiles[i])),
-            _ => match (self.constants.get(name), self.lets.get(name)) {
-                (Some(value), _) => Ok(*value),
-                (None, Some(values)) => self.of_group(name, span, |_, i| values.get(i).copied()),
-                (None, None) if self.is_size(name) => self.of_group(name, span, |scope, i| {
-                    scope.groups[i].get(name).map(i64::from)
-                }),
-                (None, None) => {
-                    let sizes = self.groups.first().into_iter().flat_map(Group::iter);
-                    let known = self.constants.keys().map(String::as_str);
-                    Err(unknown(
-                        name,
-                        span,
-                        known.chain(sizes.map(|(name, _)| name)),
-                    ))
-                }
-            },
+            _ if self.is_size(name) => self.of_group(name, span, |scope, i| {
+                scope.groups[i].get(name).map(i64::from)
+            }),
+            _ => {
+                let sizes = self.groups.first().into_iter().flat_map(Group::iter);
+                let known = self.constants.keys().map(String::as_str);
+                Err(unknown(
+                    name,
+                    span,
+                    known.chain(sizes.map(|(name, _)| name)),
+                ))
+            }
         }
     }
 

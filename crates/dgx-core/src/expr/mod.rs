@@ -131,10 +131,22 @@ impl Expr {
         scope.eval(&self.root)
     }
 
+    /// The whole expression.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
     /// Every name used, with its place, in order of appearance.
     pub fn names(&self) -> Vec<(&str, Range<usize>)> {
+        self.root.names()
+    }
+}
+
+impl Node {
+    /// As [`Expr::names`].
+    pub fn names(&self) -> Vec<(&str, Range<usize>)> {
         let mut names = Vec::new();
-        collect(&self.root, &mut names);
+        collect(self, &mut names);
         names
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 use rayon::prelude::*;
 
 use super::SCALE_BLOCK;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
 use super::fresh::{Axis, input_axes, moved, moved_back, moved_values, output_axes, product_axes};

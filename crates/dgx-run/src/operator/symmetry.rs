@@ -4,9 +4,9 @@
 
 use dgx_core::operator::{ElementType, Extent, Number, Operator, Tensor};
 use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 
 use super::evaluate::Problem;
 use super::format::Packed;

@@ -11,12 +11,12 @@ use super::call::{
 use super::deal::{TileAssignment, deal};
 use crate::catalog::{
     Arguments, Contender, Definition, Language, Launch, MAKESPAN, MINIMUM, Pick, Scratch,
-    TensorMap, Tune, Variant, combinations,
+    TensorMap, Variant, combinations,
 };
 use dgx_core::diagnostic::InputError;
 use dgx_core::document::Formula;
 use dgx_core::domain::{ContenderId, Shape};
-use dgx_core::expr::{ExprError, Scope, Steps};
+use dgx_core::expr::{Binary, ExprError, ExprKind, Node, Scope, Steps};
 
 /// Maximum tiles that are dealt one by one, and entries of their table.
 const MAX_DEALT: usize = 1 << 20;
@@ -124,9 +124,7 @@ fn values(
         {
             let evaluator = Evaluator::new(variant, shape, target, &known, steps);
             if *per_group {
-                let groups = 0..shape.groups.len();
-                let values = groups.map(|group| evaluator.value(formula, Some(group)));
-                let values = values.collect::<Result<_, _>>()?;
+                let values = evaluator.of_groups(formula)?;
                 known.lets.insert(name.clone(), values);
             } else {
                 let value = evaluator.call_value(formula)?;
@@ -138,19 +136,133 @@ fn values(
     let Some(tune) = &variant.tune else {
         return with_choice(Constants::new());
     };
-    let mut best: Option<(i64, Values)> = None;
+    let definitions = variant.definitions.iter();
+    let definitions = definitions.map(|d| (d.name.as_str(), d)).collect();
+    let mut best: Option<(i64, Constants)> = None;
     for choice in combinations(&tune.choose) {
-        let known = with_choice(choice)?;
-        let cost = Evaluator::new(variant, shape, target, &known, steps).cost_of_choice(tune)?;
+        let mut known = Values {
+            constants: contender.params.clone(),
+            ..Values::default()
+        };
+        known.constants.extend(choice.clone());
+        let mut tuning = ChoiceCost {
+            variant,
+            definitions: &definitions,
+            shape,
+            target,
+            steps,
+            known,
+            tiles: None,
+        };
+        let cost = tuning.value(&tune.minimise, tune.minimise.expr.root())?;
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, known));
+            best = Some((cost, choice));
         }
     }
     // `choose` always has values, so there is always a best.
-    Ok(best.map_or_else(Values::default, |(least, known)| Values {
+    let (least, choice) = best.unwrap_or_default();
+    Ok(Values {
         minimum: Some(least),
-        ..known
-    }))
+        ..with_choice(choice)?
+    })
+}
+
+/// The cost of a choice. Names are evaluated where they are first needed: most choices are ruled
+/// out by a few of them.
+struct ChoiceCost<'a> {
+    variant: &'a Variant,
+    definitions: &'a BTreeMap<&'a str, &'a Definition>,
+    shape: &'a Shape,
+    target: &'a PlanTarget<'a>,
+    steps: &'a Steps,
+    known: Values,
+    tiles: Option<Vec<i64>>,
+}
+
+impl<'a> ChoiceCost<'a> {
+    /// The value of a part of `formula`.
+    fn value(&mut self, formula: &Formula, node: &Node) -> Result<i64, InputError> {
+        let mut holds = |node| Ok(self.value(formula, node)? != 0);
+        match &node.kind {
+            ExprKind::Choice(condition, yes, no) => {
+                let taken = if holds(condition)? { yes } else { no };
+                self.value(formula, taken)
+            }
+            ExprKind::Binary(Binary::And, a, b) => Ok(i64::from(holds(a)? && holds(b)?)),
+            ExprKind::Binary(Binary::Or, a, b) => Ok(i64::from(holds(a)? || holds(b)?)),
+            _ => {
+                for (name, _) in node.names() {
+                    self.learn(name)?;
+                }
+                self.evaluator().part(formula, node, None)
+            }
+        }
+    }
+
+    fn evaluator(&self) -> Evaluator<'_> {
+        let names = &self.known;
+        Evaluator {
+            tiles: self.tiles.clone(),
+            ..Evaluator::new(self.variant, self.shape, self.target, names, self.steps)
+        }
+    }
+
+    fn learn(&mut self, name: &str) -> Result<(), InputError> {
+        if self.known.constants.contains_key(name) || self.known.lets.contains_key(name) {
+            return Ok(());
+        }
+        match (name, self.definitions.get(name)) {
+            (_, Some(definition)) => self.define(definition),
+            ("tiles", _) => self.count_tiles(),
+            (MAKESPAN, _) => self.deal(),
+            // A size, or an unknown name, which its expression reports.
+            _ => Ok(()),
+        }
+    }
+
+    fn learn_names(
+        &mut self,
+        formulas: impl IntoIterator<Item = &'a Formula>,
+    ) -> Result<(), InputError> {
+        let mut names = formulas.into_iter().flat_map(|f| f.expr.names());
+        names.try_for_each(|(name, _)| self.learn(name))
+    }
+
+    fn define(&mut self, definition: &'a Definition) -> Result<(), InputError> {
+        let (name, formula) = (definition.name.clone(), &definition.formula);
+        if definition.per_group {
+            self.learn_names([formula])?;
+            let values = self.evaluator().of_groups(formula)?;
+            self.known.lets.insert(name, values);
+        } else {
+            let value = self.value(formula, formula.expr.root())?;
+            self.known.constants.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn count_tiles(&mut self) -> Result<(), InputError> {
+        if self.tiles.is_none() {
+            self.learn_names(&self.variant.tiles)?;
+            let mut evaluator = self.evaluator();
+            evaluator.count_tiles()?;
+            self.tiles = evaluator.tiles;
+        }
+        Ok(())
+    }
+
+    fn deal(&mut self) -> Result<(), InputError> {
+        self.count_tiles()?;
+        self.learn_names(&self.variant.order)?;
+        let deal = self.variant.deal.iter();
+        self.learn_names(deal.flat_map(|deal| [&deal.workers, &deal.cost]))?;
+        let evaluator = self.evaluator();
+        if let Some(assignment) = evaluator.assigned_tiles(&evaluator.group_order()?)? {
+            let makespan = i64::try_from(assignment.makespan).unwrap_or(i64::MAX);
+            self.known.constants.insert(MAKESPAN.to_owned(), makespan);
+        }
+        Ok(())
+    }
 }
 
 /// The call, or why the variant rules this shape out.
@@ -199,6 +311,24 @@ impl<'a> Evaluator<'a> {
     }
 
     fn value(&self, formula: &Formula, group: Option<usize>) -> Result<i64, InputError> {
+        self.part(formula, formula.expr.root(), group)
+    }
+
+    /// The value for each group, in the shape's order.
+    fn of_groups(&self, formula: &Formula) -> Result<Vec<i64>, InputError> {
+        let groups = 0..self.shape.groups.len();
+        groups
+            .map(|group| self.value(formula, Some(group)))
+            .collect()
+    }
+
+    /// The value of a part of `formula`.
+    fn part(
+        &self,
+        formula: &Formula,
+        node: &Node,
+        group: Option<usize>,
+    ) -> Result<i64, InputError> {
         let scope = Scope {
             constants: &self.values.constants,
             lets: &self.values.lets,
@@ -208,10 +338,7 @@ impl<'a> Evaluator<'a> {
             sms: self.sms,
             steps: self.steps,
         };
-        formula
-            .expr
-            .eval(&scope)
-            .map_err(|error| self.at(formula, error))
+        scope.eval(node).map_err(|error| self.at(formula, error))
     }
 
     /// For an expression without a group.
@@ -238,24 +365,6 @@ impl<'a> Evaluator<'a> {
             let remedy = "see that it is neither negative nor huge for every shape of the round";
             self.at(formula, ExprError::new(span, message, remedy))
         })
-    }
-
-    /// The value of `minimise` for the current constants.
-    fn cost_of_choice(mut self, tune: &Tune) -> Result<i64, InputError> {
-        self.count_tiles()?;
-        let mut names = self.values.clone();
-        let uses = tune.minimise.expr.names();
-        if uses.iter().any(|(name, _)| *name == MAKESPAN)
-            && let Some(assignment) = self.assigned_tiles(&self.group_order()?)?
-        {
-            let makespan = i64::try_from(assignment.makespan).unwrap_or(i64::MAX);
-            names.constants.insert(MAKESPAN.to_owned(), makespan);
-        }
-        let with_makespan = Evaluator {
-            values: &names,
-            ..self
-        };
-        with_makespan.call_value(&tune.minimise)
     }
 
     fn unmet_requirement(&self) -> Result<Option<String>, InputError> {

@@ -1,7 +1,7 @@
 //! Special rows: padding, and the corner cases of the formats.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::Rng;
+use rand::Rng;
+use rand::rngs::ChaCha8Rng;
 
 use super::{OperandDraw, OperandSide};
 use crate::operator::SCALE_BLOCK;

@@ -1,7 +1,7 @@
 //! Random data of any type, tensor by tensor: for operators with independent operands.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 use rayon::prelude::*;
 
 use super::CHUNK_ROWS;

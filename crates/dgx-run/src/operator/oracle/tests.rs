@@ -1,5 +1,5 @@
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 
 use super::*;
 use crate::operator::{SCALE_BLOCK, decode_e2m1, decode_e4m3};

@@ -1,8 +1,8 @@
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 use super::contenders::{TimedContender, TimedContenders};
 use crate::backend::RunFailure;

@@ -1,9 +1,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use rand::RngExt;
+use rand::SeedableRng;
+use rand::rngs::ChaCha20Rng;
 use rand::seq::index::sample;
-use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
 
 use crate::backend::{CallData, CallSeed};
 use crate::worker::MeasureJob;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use dgx_core::domain::{Distribution, Group, Shape};
 use dgx_core::operator::{ElementType, Number, Operator, built_in, names};
 use ptx_emu::{DevicePtr, Launch, Memory, Module, Params};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 
 use crate::compile::Nvrtc;
 use crate::operator::{

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use dgx_core::diagnostic::SourceFile;
 use dgx_core::operator::{ElementType, Number, Operator};
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
 
 use super::{Evaluator, Problem};
 use crate::operator::{Packed, quantise};
