@@ -113,6 +113,8 @@ struct Compiler<'a> {
     joins: BTreeSet<Pc>,
     /// The labels of runs of each kind of warp.
     labels: [Vec<Option<CodeLabel>>; 3],
+    /// Instructions of the run that begins at each, if one does.
+    lengths: Vec<i32>,
     asides: Vec<Aside>,
     /// Where code goes on at the address in rax, or stops.
     onward: CodeLabel,
@@ -160,6 +162,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
         },
         joins,
         labels,
+        lengths: vec![0; program.insts.len()],
         asides: Vec::new(),
         onward,
         exit,
@@ -270,6 +273,10 @@ impl Compiler<'_> {
         if let Some(label) = &mut self.labels[kind][first as usize] {
             asm.set_label(label)?;
         }
+        match self.writer.kind {
+            Kind::Stepped => self.leave_steps(first)?,
+            _ => self.lengths[first as usize] = (last - first) as i32,
+        }
         if self.joins.contains(&first) {
             let joined = self.aside(first, Rare::Join);
             let asm = &mut self.writer.asm;
@@ -312,6 +319,25 @@ impl Compiler<'_> {
         }
     }
 
+    /// Goes on in code for whole runs where the turn lasts for the next one.
+    fn leave_steps(&mut self, first: Pc) -> Result<(), IcedError> {
+        let [parted, whole, _] = &self.labels;
+        let at = first as usize;
+        let (Some(parted), Some(whole)) = (parted[at], whole[at]) else {
+            return Ok(());
+        };
+        let asm = &mut self.writer.asm;
+        let mut on = asm.create_label();
+        asm.cmp(r15d, self.lengths[at])?;
+        asm.jb(on)?;
+        asm.mov(eax, active())?;
+        asm.cmp(eax, dword_ptr(warp(offset_of!(Warp, live))))?;
+        asm.je(whole)?;
+        asm.jmp(parted)?;
+        asm.set_label(&mut on)?;
+        asm.nop()
+    }
+
     /// Goes on at an instruction.
     fn go(&mut self, pc: Pc) -> Result<(), IcedError> {
         let kind = self.writer.kind as usize;
@@ -344,6 +370,7 @@ impl Compiler<'_> {
         writer.let_go(&inst.op);
         let written = writer.integer(&inst.op)?
             || writer.float(&inst.op)?
+            || writer.power(&inst.op)?
             || writer.comparison(inst)?
             || writer.moved(&inst.op)?
             || writer.parameters(&inst.op)?;
@@ -351,7 +378,10 @@ impl Compiler<'_> {
             return Ok(());
         }
         let mut nan = writer.asm.create_label();
-        if writer.double(&inst.op, nan)? || writer.between_floats(&inst.op, nan)? {
+        if writer.double(&inst.op, nan)?
+            || writer.between_floats(&inst.op, nan)?
+            || writer.reciprocal_root(&inst.op, nan)?
+        {
             writer.asm.jmp(done)?;
             writer.asm.set_label(&mut nan)?;
         }
