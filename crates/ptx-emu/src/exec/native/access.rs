@@ -188,7 +188,7 @@ impl Writer<'_> {
         }
         self.lanes_apart(&plain, Site::number(pc))?;
         self.asm.set_label(&mut plain.otherwise)?;
-        self.asm.nop()
+        self.asm.zero_bytes()
     }
 
     /// Loads the addresses of shared memory that a register has into zmm16 and zmm17.
@@ -409,6 +409,12 @@ impl Writer<'_> {
         asm.mov(byte_ptr(rdi + rdx), 1)?;
         asm.set_label(&mut marked)?;
         asm.mov(rsi, site(offset_of!(Site, host)))?;
+        if lie == Lie::Run {
+            // Another warp often reads what lies behind.
+            for line in 0..plain.extent(lie) / 64 {
+                asm.prefetcht1(byte_ptr(rsi + rcx + (plain.extent(lie) + 64 * line)))?;
+            }
+        }
         self.moved_lanes(plain, lie, offset_of!(Counters, global_read))
     }
 

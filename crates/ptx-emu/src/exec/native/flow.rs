@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
 
+use super::exchange::constants;
 use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
 use super::moves::Parameters;
 use super::{Arguments, Helpers, Subnormals};
@@ -53,21 +54,29 @@ fn joins(program: &Program) -> BTreeSet<Pc> {
     all.filter(|&pc| pc != NO_RECONVERGENCE).collect()
 }
 
-/// First instructions of runs: a warp may come to them from elsewhere, or stop before them.
-fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
-    let mut firsts = joins.clone();
-    firsts.insert(0);
-    for (pc, inst) in (0..).zip(&program.insts) {
+/// Where a warp may come to from elsewhere than the instruction before.
+fn merges(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
+    let mut merges = joins.clone();
+    merges.insert(0);
+    for inst in &program.insts {
         match &inst.op {
             Op::Bra { target, .. } | Op::Call { target } => {
-                firsts.insert(*target);
+                merges.insert(*target);
             }
-            Op::Brx { targets, .. } => firsts.extend(targets.iter()),
+            Op::Brx { targets, .. } => merges.extend(targets.iter()),
             Op::CallIndirect { targets, .. } => {
-                firsts.extend(targets.iter().map(|&(_, pc)| pc));
+                merges.extend(targets.iter().map(|&(_, pc)| pc));
             }
             _ => {}
         }
+    }
+    merges
+}
+
+/// First instructions of runs: a warp may come to them from elsewhere, or stop before them.
+fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
+    let mut firsts = merges(program, joins);
+    for (pc, inst) in (0..).zip(&program.insts) {
         if handling(program, &inst.op) != Handling::Computed {
             firsts.extend([pc, pc + 1]);
         }
@@ -159,6 +168,8 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
             lanes: Lanes::All,
             held: None,
             subnormals: default_subnormals(program),
+            constants: constants(program, &merges(program, &joins)),
+            tables: Vec::new(),
         },
         joins,
         labels,
@@ -178,6 +189,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
         }
     }
     compiler.write_asides()?;
+    compiler.writer.write_tables()?;
     compiler.finish()
 }
 
@@ -335,7 +347,7 @@ impl Compiler<'_> {
         asm.je(whole)?;
         asm.jmp(parted)?;
         asm.set_label(&mut on)?;
-        asm.nop()
+        asm.zero_bytes()
     }
 
     /// Goes on at an instruction.
@@ -361,7 +373,7 @@ impl Compiler<'_> {
             Handling::Left => return Ok(()),
         }
         self.writer.asm.set_label(&mut done)?;
-        self.writer.asm.nop()
+        self.writer.asm.zero_bytes()
     }
 
     fn computed(&mut self, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
@@ -400,6 +412,7 @@ impl Compiler<'_> {
         writer.held = None;
         let mut done = writer.asm.create_label();
         writer.access(pc, inst, (done, skipped))?;
+        writer.exchange(pc, inst, done)?;
         writer.load_lanes(inst.guard, skipped)?;
         let helper = (writer.helpers.called)(writer.program, &inst.op);
         let asm = &mut writer.asm;
@@ -431,7 +444,7 @@ impl Compiler<'_> {
                 asm.sub(dword_ptr(warp(offset_of!(Warp, events))), 1)?;
                 asm.jz(ended)
             }
-            None => asm.nop(),
+            None => asm.zero_bytes(),
         }
     }
 
@@ -455,7 +468,7 @@ impl Compiler<'_> {
             asm.jne(parted)?;
             self.go(target)?;
             self.writer.asm.set_label(&mut on)?;
-            self.writer.asm.nop()?;
+            self.writer.asm.zero_bytes()?;
             return self.go(pc + 1);
         }
         self.go(target)
