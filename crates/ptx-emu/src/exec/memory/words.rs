@@ -339,7 +339,7 @@ impl Cluster<'_> {
         if differs != 0 {
             return false;
         }
-        self.counters.global_written += RUN;
+        self.pass_run(RUN);
         self.progress += 1;
         let words = V32(*w.get(source));
         if self

@@ -15,7 +15,7 @@ use iced_x86::code_asm::*;
 use super::Arguments;
 use super::access::{Plain, call, of_site};
 use super::constants::Constant;
-use super::lanes::{HALVES, Lanes, QUARTERS, Writer, constant_part, half, warp, wide};
+use super::lanes::{HALVES, Lanes, QUARTERS, Writer, constant, constant_part, half, warp, wide};
 use crate::counters::Counters;
 use crate::exec::storage::region::Site;
 use crate::exec::warp::Warp;
@@ -24,6 +24,9 @@ use crate::op::{Base, R32, R64, SHARED_BASE, Slot};
 /// The places of a half of the lanes of shared memory, and of a quarter of those of an allocation.
 const HALF_PLACES: [AsmRegisterZmm; 2] = [zmm16, zmm17];
 const QUARTER_PLACES: [AsmRegisterZmm; 4] = [zmm16, zmm17, zmm18, zmm19];
+
+/// Lanes that are loaded one by one without looking at the others, at most.
+const FEW: i32 = 6;
 
 /// The lanes of each quarter; those of a half are the first eight of the sixteen of k1 and k2.
 const LANES: [AsmRegisterK; 4] = [k1, k5, k2, k6];
@@ -63,12 +66,15 @@ impl Writer<'_> {
             _ => return Ok(()),
         };
         let asm = &mut self.asm;
-        asm.popcnt(eax, eax)?;
-        asm.shl(eax, plain.turn())?;
+        asm.popcnt(edi, eax)?;
+        asm.shl(edi, plain.turn())?;
         asm.mov(rdx, call(offset_of!(Arguments, counters)))?;
-        asm.add(qword_ptr(rdx + counted as i32), rax)?;
+        asm.add(qword_ptr(rdx + counted as i32), rdi)?;
         if !plain.writes {
             self.put_aside(plain)?;
+            if let (Lanes::Some, [Slot::W32(r)]) = (self.lanes, plain.slots) {
+                self.take_few(plain, *r)?;
+            }
             self.take(plain)?;
             return self.asm.jmp(plain.done);
         }
@@ -209,6 +215,29 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Loads words of few lanes, those of eax, of whose bytes edi has the number; goes on if they
+    /// are many.
+    fn take_few(&mut self, plain: &Plain<'_>, r: R32) -> Result<(), IcedError> {
+        let places = offset_of!(Arguments, places) as i32;
+        let asm = &mut self.asm;
+        let (mut many, mut next) = (asm.create_label(), asm.create_label());
+        asm.cmp(edi, FEW * plain.each())?;
+        asm.ja(many)?;
+        asm.set_label(&mut next)?;
+        asm.tzcnt(ecx, eax)?;
+        match plain.words.shared {
+            true => asm.mov(edx, dword_ptr(r8 + rcx * 4 + places))?,
+            false => asm.mov(rdx, qword_ptr(r8 + rcx * 8 + places))?,
+        }
+        asm.mov(edx, dword_ptr(rsi + rdx))?;
+        asm.mov(dword_ptr(r12 + rcx * 4 + r.0 as i32 * 128), edx)?;
+        asm.blsr(eax, eax)?;
+        asm.jne(next)?;
+        asm.jmp(plain.done)?;
+        asm.set_label(&mut many)?;
+        asm.zero_bytes()
+    }
+
     /// Loads what lanes have at their places, which were put aside.
     fn take(&mut self, plain: &Plain<'_>) -> Result<(), IcedError> {
         let slots = plain.slots;
@@ -239,8 +268,16 @@ impl Writer<'_> {
                 }
             }
             _ => {
+                let known = plain.words.shared && self.lanes == Lanes::All;
+                if known {
+                    self.asm.vmovdqa32(zmm28, zmm16)?;
+                    self.asm.vmovdqa32(zmm29, zmm17)?;
+                }
                 for h in HALVES {
-                    self.sixteen_rows(plain, h)?;
+                    match known {
+                        true => self.rows_by_lie(plain, h)?,
+                        false => self.sixteen_rows(plain, h)?,
+                    }
                     for (slot, v) in slots.iter().zip([zmm20, zmm21, zmm22, zmm23]) {
                         self.put_slot(*slot, h, v)?;
                     }
@@ -324,6 +361,11 @@ impl Writer<'_> {
                     .vinserti32x4(row, row, xmmword_ptr(at), four as u32)?;
             }
         }
+        self.turn_rows()
+    }
+
+    /// The four words of rows in zmm16 to zmm19, in zmm20 to zmm23.
+    fn turn_rows(&mut self) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         asm.vpunpckldq(zmm24, zmm16, zmm17)?;
         asm.vpunpckhdq(zmm25, zmm16, zmm17)?;
@@ -333,5 +375,48 @@ impl Writer<'_> {
         asm.vpunpckhqdq(zmm21, zmm24, zmm26)?;
         asm.vpunpcklqdq(zmm22, zmm25, zmm27)?;
         asm.vpunpckhqdq(zmm23, zmm25, zmm27)
+    }
+
+    /// As [`Writer::sixteen_rows`] where zmm28 and zmm29 have the offsets of all lanes: of a half
+    /// whose rows are one, or lie one behind the other, or are those of the other half, fewer are
+    /// loaded.
+    fn rows_by_lie(&mut self, plain: &Plain<'_>, h: i32) -> Result<(), IcedError> {
+        let (v, first) = [(zmm28, xmm28), (zmm29, xmm29)][h as usize];
+        let words = [zmm20, zmm21, zmm22, zmm23];
+        let asm = &mut self.asm;
+        let [mut several, mut apart, mut done] = std::array::from_fn(|_| asm.create_label());
+        if h == 1 {
+            asm.vpcmpneqd(k3, zmm28, zmm29)?;
+            asm.kortestw(k3, k3)?;
+            asm.je(done)?;
+        }
+        asm.vmovd(eax, first)?;
+        asm.vpbroadcastd(zmm24, first)?;
+        asm.vpcmpneqd(k3, v, zmm24)?;
+        asm.kortestw(k3, k3)?;
+        asm.jne(several)?;
+        for (i, word) in (0..).zip(words) {
+            asm.vpbroadcastd(word, dword_ptr(rsi + rax + 4 * i))?;
+        }
+        asm.jmp(done)?;
+        asm.set_label(&mut several)?;
+        asm.vpaddd(zmm24, zmm24, constant(Constant::Sixteens))?;
+        asm.vpcmpneqd(k3, v, zmm24)?;
+        asm.kortestw(k3, k3)?;
+        asm.jne(apart)?;
+        for (i, row) in (0..).zip([zmm16, zmm17, zmm18, zmm19]) {
+            asm.vmovdqu32(row, zmmword_ptr(rsi + rax + 64 * i))?;
+        }
+        self.turn_rows()?;
+        let asm = &mut self.asm;
+        asm.vmovdqa32(zmm30, constant(Constant::Turned))?;
+        for word in words {
+            asm.vpermd(word, zmm30, word)?;
+        }
+        asm.jmp(done)?;
+        asm.set_label(&mut apart)?;
+        self.sixteen_rows(plain, h)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.zero_bytes()
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Constants {
     wide_fours: [u64; 32],
     wide_eights: [u64; 32],
     evens: [u32; 32],
+    sixteens: [u32; 32],
+    turned: Sixteen,
     /// Single words for all lanes.
     exp2: [u64; 10],
     shifter: u64,
@@ -64,6 +66,8 @@ pub(crate) static CONSTANTS: Constants = Constants {
     wide_fours: multiples(4),
     wide_eights: multiples(8),
     evens: evens_and_odds(),
+    sixteens: narrowed(multiples(16)),
+    turned: [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15],
     exp2: bits(EXP2),
     shifter: SHIFTER.to_bits(),
     // Of the series of 1/√(1 − e), from the third term on.
@@ -141,6 +145,9 @@ pub(super) enum Constant {
     WideFours,
     WideEights,
     Evens,
+    Sixteens,
+    /// The lanes of a square of four by four, turned.
+    Turned,
     /// A coefficient of 2^f.
     Exp2(usize),
     Shifter,
@@ -175,6 +182,8 @@ impl Constant {
             Self::WideFours => offset_of!(Constants, wide_fours),
             Self::WideEights => offset_of!(Constants, wide_eights),
             Self::Evens => offset_of!(Constants, evens),
+            Self::Sixteens => offset_of!(Constants, sixteens),
+            Self::Turned => offset_of!(Constants, turned),
             Self::Exp2(i) => offset_of!(Constants, exp2) + 8 * i,
             Self::Shifter => offset_of!(Constants, shifter),
             Self::Root(i) => offset_of!(Constants, root) + 8 * i,
