@@ -214,8 +214,11 @@ impl Cluster<'_> {
         own.asleep |= u64::from(asleep) << warp;
         self.turns.talking += usize::from(self.talks(&w.state));
         if let Ok(steps) = &outcome {
+            // A recorded cluster does not run as code.
             #[cfg(target_arch = "x86_64")]
-            self.look_for_code(*steps);
+            if self.recorder.is_none() {
+                self.look_for_code(*steps);
+            }
             self.clocks.execute(*steps);
             self.unspin(&mut w, u64::from(*steps));
         }
