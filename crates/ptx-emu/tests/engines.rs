@@ -86,6 +86,8 @@ const INSTRUCTIONS: &[&str] = &[
     "sqrt.approx.ftz.f32 F, F",
     "rcp.approx.ftz.f32 F, F",
     "rsqrt.approx.f32 F, F",
+    "rsqrt.approx.ftz.f32 F, F",
+    "ex2.approx.f32 F, F",
     "ex2.approx.ftz.f32 F, F",
     "add.f64 E, E, E",
     "sub.f64 E, E, E",
@@ -177,6 +179,10 @@ const INSTRUCTIONS: &[&str] = &[
     "add.s16 H, H, H",
     "shfl.sync.bfly.b32 R, R, 5, 31, -1",
     "shfl.sync.down.b32 R, R, I, 31, -1",
+    "shfl.sync.up.b32 R|P, R, I, 0, -1",
+    "shfl.sync.idx.b32 R|P, R, I, 31, -1",
+    "shfl.sync.idx.b32 R, R, R, 31, -1",
+    "shfl.sync.bfly.b32 R|P, R, I, 7199, -1",
     "activemask.b32 R",
     "vote.sync.ballot.b32 R, P, -1",
     "vote.sync.any.pred P, P, -1",
@@ -185,11 +191,15 @@ const INSTRUCTIONS: &[&str] = &[
     "bar.warp.sync -1",
 ];
 
-/// Accesses: A is a shared address of this thread or of another, aligned; G one of the input.
+/// Accesses: A is a shared address of this thread or of another, aligned, B the same in 64 bits; G
+/// one of the input.
 const ACCESSES: &[&str] = &[
     "ld.shared.u32 R, [A]",
     "ld.shared.v2.u32 {R, R}, [A]",
     "ld.shared.v4.u32 {R, R, R, R}, [A]",
+    "ld.shared.u32 R, [B]",
+    "ld.shared.v4.u32 {R, R, R, R}, [B]",
+    "st.shared.u32 [B], R",
     "st.shared.u32 [A], R",
     "st.shared.v2.u32 [A], {R, R}",
     "st.shared.v4.u32 [A], {R, R, R, R}",
@@ -281,6 +291,7 @@ fn filled(draws: &mut Draws, form: &str) -> String {
             'H' => write!(text, "%h{n}"),
             'I' => write!(text, "{}", draws.below(34)),
             'A' => write!(text, "%a"),
+            'B' => write!(text, "%b"),
             'G' => write!(text, "%g"),
             other => write!(text, "{other}"),
         }
@@ -339,9 +350,11 @@ fn kernel(draws: &mut Draws) -> String {
                 let (step, other) = (*draws.of(&[0, width, 16]), *draws.of(&[0, width, 16]));
                 let odd = *draws.of(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
                 let (first, far) = (draws.below(32) * width, draws.below(64) * width + odd);
-                _ = write!(body, "mov.u32 %n, {a};\nand.b32 %n, %n, 127;\n");
+                // Of all lanes, or of some groups of them alike.
+                let lanes = draws.pick(&["127", "127", "15", "17"]);
+                _ = write!(body, "mov.u32 %n, {a};\nand.b32 %n, %n, {lanes};\n");
                 _ = writeln!(body, "mad.lo.u32 %n, %n, {step}, {first};");
-                _ = writeln!(body, "add.u32 %a, %n, %base;");
+                _ = writeln!(body, "add.u32 %a, %n, %base;\ncvt.u64.u32 %b, %a;");
                 _ = write!(body, "mov.u32 %n, {g};\nand.b32 %n, %n, 255;\n");
                 _ = writeln!(body, "mad.wide.u32 %g, %n, {other}, %input;");
                 _ = writeln!(body, "add.u64 %g, %g, {far};");
@@ -374,7 +387,7 @@ fn kernel(draws: &mut Draws) -> String {
     format!(
         ".version 8.3\n.target sm_90a\n.address_size 64\n
 .entry k(.param .u64 input, .param .u64 output)\n{{
-.reg .b32 %r<6>, %n, %a, %base, %tid, %s;\n.reg .b64 %rd<6>, %input, %output, %g;
+.reg .b32 %r<6>, %n, %a, %base, %tid, %s;\n.reg .b64 %rd<6>, %input, %output, %g, %b;
 .reg .f32 %f<6>;\n.reg .f64 %fd<6>;\n.reg .b16 %h<6>;\n.reg .pred %p<6>, %q;
 .shared .align 16 .b8 cells[{SHARED}];\n.local .align 16 .b8 stack[64];
 ld.param.u64 %input, [input];\nld.param.u64 %output, [output];
@@ -524,4 +537,65 @@ fn random_kernels_do_the_same_interpreted_and_compiled() {
         kernels > 100 && faults * 2 < kernels,
         "{faults} faults of {kernels}"
     );
+}
+
+/// Powers, and roots of normal numbers, for many operands.
+const APPROXIMATE: &str = ".version 8.3\n.target sm_90\n.address_size 64\n
+.entry k(.param .u64 out)\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<3>;\n.reg .f32 %f<9>;\n.reg .pred %p;
+ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;
+add.u64 %rd1, %rd1, %rd2;\nmul.lo.u32 %r2, %r1, 747796405;\nmov.u32 %r3, 0;\nmov.u32 %r4, 0;
+L: and.b32 %r5, %r2, 0x7effffff;\nor.b32 %r5, %r5, 0x00800000;\nmov.b32 %f1, %r5;
+rsqrt.approx.ftz.f32 %f2, %f1;\nrsqrt.approx.f32 %f3, %f1;
+cvt.rn.f32.s32 %f4, %r2;\nmul.f32 %f4, %f4, 0f34000000;
+ex2.approx.ftz.f32 %f5, %f4;\nex2.approx.f32 %f6, %f4;
+mov.b32 %r5, %f2;\nmad.lo.u32 %r3, %r3, 31, %r5;\nmov.b32 %r5, %f3;\nmad.lo.u32 %r3, %r3, 31, %r5;
+mov.b32 %r5, %f5;\nmad.lo.u32 %r3, %r3, 31, %r5;\nmov.b32 %r5, %f6;\nmad.lo.u32 %r3, %r3, 31, %r5;
+mad.lo.u32 %r2, %r2, 1664525, 1013904223;\nadd.u32 %r4, %r4, 1;
+setp.lt.u32 %p, %r4, 4000;\n@%p bra L;\nst.global.u32 [%rd1], %r3;\nret;\n}\n";
+
+#[test]
+fn approximations_have_the_same_bits_in_both_engines() {
+    let module = Module::load(APPROXIMATE).expect("it compiles");
+    let ran = |engine| {
+        let mut memory = Memory::new();
+        let out = memory.alloc(128).expect("memory");
+        let config = Config {
+            engine,
+            ..Config::default()
+        };
+        let params = Params::new().pointer(out);
+        let launch = Launch::new("k").block([32, 1, 1]).params(params);
+        let ran = launch.config(config).run(&module, &mut memory);
+        ran.expect("it ends");
+        memory.read_vec(out, 128).expect("in bounds")
+    };
+    assert_eq!(ran(Engine::Compiled), ran(Engine::Interpreted));
+}
+
+/// Lanes store to two places, in two pages: even ones and odd ones.
+const TWO_PLACES: &str = ".version 8.3\n.target sm_90\n.address_size 64\n
+.entry k(.param .u64 out)\n{\n.reg .b32 %r<3>;\n.reg .b64 %rd<2>;
+ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 1;
+mad.wide.u32 %rd1, %r1, 480, %rd1;\nst.global.v4.u32 [%rd1+3856], {%r1, %r1, %r1, %r1};\nret;\n}\n";
+
+#[test]
+fn sectors_between_two_places_are_not_written() {
+    let module = Module::load(TWO_PLACES).expect("it compiles");
+    for engine in [Engine::Interpreted, Engine::Compiled] {
+        let mut memory = Memory::new();
+        let out = memory.alloc(8192).expect("memory");
+        let config = Config {
+            engine,
+            detailed_counters: true,
+            ..Config::default()
+        };
+        let params = Params::new().pointer(out);
+        let launch = Launch::new("k").grid([2, 1, 1]).block([32, 1, 1]);
+        let ran = launch
+            .params(params)
+            .config(config)
+            .run(&module, &mut memory);
+        let counters = ran.expect("it ends").counters;
+        assert_eq!(counters.global_unique_written, 64, "{engine:?}");
+    }
 }

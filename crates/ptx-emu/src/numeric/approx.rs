@@ -25,10 +25,8 @@ fn unary32(x: u32, ftz: bool, f: impl Fn(f32) -> f32) -> u32 {
 /// `ex2.approx.f32`. The one formulation both the scalar and the warp-wide version use.
 #[inline(always)]
 pub(super) fn exp2(x: f32) -> f32 {
-    // Beyond these the result is 0 or infinity; the clamp keeps the exponent arithmetic in range.
-    let clamped = f64::from(x.clamp(-200.0, 200.0));
-    // Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits.
-    const SHIFTER: f64 = 6_755_399_441_055_744.0;
+    // Beyond the reach the result is 0 or infinity; the clamp keeps the exponent arithmetic in range.
+    let clamped = f64::from(x.clamp(-EXP2_REACH, EXP2_REACH));
     let shifted = clamped + SHIFTER;
     let fraction = clamped - (shifted - SHIFTER);
     let power = shifted.to_bits() << 52;
@@ -42,19 +40,28 @@ pub(super) fn exp2(x: f32) -> f32 {
     }
 }
 
-/// 2^f for |f| ≤ ½ by the Taylor series of degree 9: relative error below 2^-36.
+/// The Taylor series of 2^f.
+pub(crate) const EXP2: [f64; 10] = {
+    let mut c = [1.0; 10];
+    let mut i = 1;
+    while i < 10 {
+        c[i] = c[i - 1] * std::f64::consts::LN_2 / i as f64;
+        i += 1;
+    }
+    c
+};
+
+/// Adding 1.5 * 2^52 rounds to an integer and leaves it in the low bits.
+pub(crate) const SHIFTER: f64 = 6_755_399_441_055_744.0;
+
+/// Powers beyond are 0 or infinity.
+pub(crate) const EXP2_REACH: f32 = 200.0;
+
+/// 2^f for |f| ≤ ½ by the Taylor series of degree 9: relative error below 2^-36. Machine code
+/// takes the same steps.
 #[inline(always)]
 fn exp2_fraction(f: f64) -> f64 {
-    const LN2: f64 = std::f64::consts::LN_2;
-    const C: [f64; 10] = {
-        let mut c = [1.0; 10];
-        let mut i = 1;
-        while i < 10 {
-            c[i] = c[i - 1] * LN2 / i as f64;
-            i += 1;
-        }
-        c
-    };
+    const C: [f64; 10] = EXP2;
     // Estrin's scheme: short dependency chains keep the vector units busy.
     let f2 = f * f;
     let f4 = f2 * f2;

@@ -26,16 +26,22 @@ fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     }
 }
 
+/// The lane that one of a shuffle among all gets its value from, and whether it is within bounds.
+#[inline(always)]
+pub(crate) fn source_of(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    match shuffle_source(mode, lane, b, c) {
+        (source, true) => (source & 31, true),
+        (_, false) => (lane, false),
+    }
+}
+
 /// `shfl.sync`
 #[inline(always)]
 fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a, b, c]: [R32; 3]) {
     let (a, b, c) = (w.get(a), w.get(b), w.get(c));
     let source: [u32; 32] = each(
         #[inline(always)]
-        |i| {
-            let (source, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
-            if ok { source & 31 } else { i as u32 }
-        },
+        |i| source_of(mode, i as u32, b[i], c[i]).0,
     );
     let v = each(
         #[inline(always)]

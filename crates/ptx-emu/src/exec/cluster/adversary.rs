@@ -50,19 +50,35 @@ const RECIPROCALS: [u64; 65] = {
     all
 };
 
+/// `drawn % below`, of which the reciprocal is known.
+#[inline(always)]
+fn by_reciprocal(drawn: u64, below: u64, reciprocal: u64) -> u64 {
+    let quotient = (u128::from(drawn) * u128::from(reciprocal)) >> 64;
+    let rest = drawn - quotient as u64 * below;
+    rest.min(rest.wrapping_sub(below))
+}
+
 /// `drawn % below`. Small divisors are not divided by, which takes longer: a quotient by the
 /// reciprocal is right or one too small.
 #[inline(always)]
 fn remainder(drawn: u64, below: u64) -> u64 {
     match RECIPROCALS.get(below as usize) {
-        Some(reciprocal) if below > 1 => {
-            let quotient = (u128::from(drawn) * u128::from(*reciprocal)) >> 64;
-            let rest = drawn - quotient as u64 * below;
-            rest.min(rest.wrapping_sub(below))
-        }
+        Some(reciprocal) if below > 1 => by_reciprocal(drawn, below, *reciprocal),
         _ if below.is_power_of_two() => drawn & (below - 1),
         _ => drawn % below.max(1),
     }
+}
+
+/// How far the state of a sequence goes on for each of its numbers.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The number of a state.
+#[inline(always)]
+fn mixed(state: u64) -> u64 {
+    let mut z = state;
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
 }
 
 /// The choices of one cluster.
@@ -100,12 +116,10 @@ impl Adversary {
         Self::new(seed, u64::MAX, 1)
     }
 
+    #[inline(always)]
     fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.random = self.random.wrapping_add(STEP);
+        mixed(self.random)
     }
 
     /// The next number of the seed's sequence, below `below`.
@@ -120,6 +134,16 @@ impl Adversary {
 
     /// Shuffles an order.
     pub(crate) fn shuffle<T>(&mut self, order: &mut [T]) {
+        if let Some(reciprocals) = RECIPROCALS.get(2..=order.len()) {
+            let mut state = self.random;
+            for (left, reciprocal) in (1..order.len()).zip(reciprocals).rev() {
+                state = state.wrapping_add(STEP);
+                let chosen = by_reciprocal(mixed(state), left as u64 + 1, *reciprocal);
+                order.swap(left, chosen as usize);
+            }
+            self.random = state;
+            return;
+        }
         for left in (1..order.len()).rev() {
             order.swap(left, self.draw(left as u64 + 1) as usize);
         }

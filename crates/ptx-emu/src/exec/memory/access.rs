@@ -227,13 +227,15 @@ impl Cluster<'_> {
         let room = Room::Global { region: index };
         match u32::try_from(high + access.bytes - base) {
             Ok(end) => {
-                let total = access.bytes * u64::from(mask.count_ones());
+                // Some may lie in one place, so that their number says nothing.
+                let due = (low..).step_by(access.bytes as usize);
+                let run = lanes(mask).zip(due).all(|(lane, due)| at[lane] == due);
                 let bytes = Bytes::Lanes {
                     at: &at.map(|a| (a - base) as u32),
                     each: access.bytes as u32,
                     low: (low - base) as u32,
                     end,
-                    dense: high - low < total,
+                    dense: run || low == high,
                 };
                 self.pass_threads(w.origin(mask), room, access, bytes);
             }

@@ -136,6 +136,14 @@ impl Cluster<'_> {
         footprint.mark_lanes(region, &lanes, (low, high + 1));
     }
 
+    /// As [`Cluster::pass`] for words one behind the other of global memory, which a warp writes,
+    /// where nobody listens or looks at sectors.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn pass_run(&mut self, bytes: u64) {
+        self.counters.global_written += bytes;
+    }
+
     /// As [`Cluster::pass`] for a word of shared memory that each of some lanes writes, where nobody
     /// listens or looks at sectors.
     #[cfg(target_arch = "x86_64")]

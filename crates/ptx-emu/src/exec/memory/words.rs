@@ -21,7 +21,10 @@ use crate::exec::storage::stores::Lie;
 use crate::exec::storage::vectors::{self, common, confine, lanes_equal, offsets, place};
 use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
-use crate::op::{Addr, Base, Op, R64, SHARED_BASE, Slot, Space, pool};
+use crate::op::{Addr, Base, Op, R32, R64, SHARED_BASE, Slot, Space, pool};
+
+/// Bytes of a word for each lane.
+const RUN: u64 = 128;
 
 /// Where what a warp writes goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,6 +307,50 @@ impl Cluster<'_> {
         }
     }
 
+    /// Keeps a store of words one behind the other as it is; false if it is another, and then nothing
+    /// is done.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn keep_run(&mut self, w: &Warp, (base, offset): (R64, i64), source: R32) -> bool {
+        let at = w.get64(base);
+        let first = at[0].wrapping_add_signed(offset);
+        let region = &self.regions[w.pc as usize % REMEMBERED];
+        let place = first.wrapping_sub(region.base);
+        let ends = place.wrapping_add(RUN);
+        if ends > region.end - region.base || ends < RUN || ends > u32::MAX.into() {
+            return false;
+        }
+        let (index, allocation) = (region.index, region.base);
+        let kept = self.drafts.on && self.drafts.keeps(index) && place.is_multiple_of(4);
+        if !kept || self.env.detailed_counters || window_of(first) != Window::Global {
+            return false;
+        }
+        let mut due = _mm512_add_epi64(
+            _mm512_set1_epi64(at[0] as i64),
+            _mm512_setr_epi64(0, 4, 8, 12, 16, 20, 24, 28),
+        );
+        let mut differs = 0;
+        for eight in at.as_chunks::<8>().0 {
+            // SAFETY: eight double words are a vector.
+            let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+            differs |= _mm512_cmpneq_epi64_mask(eight, due);
+            due = _mm512_add_epi64(due, _mm512_set1_epi64(32));
+        }
+        if differs != 0 {
+            return false;
+        }
+        self.pass_run(RUN);
+        self.progress += 1;
+        let words = V32(*w.get(source));
+        if self
+            .drafts
+            .keep(index, u32::MAX, Lie::Run(place as u32), words)
+        {
+            self.sites.forget(index, allocation);
+        }
+        true
+    }
+
     /// A load or store of [`WordAccess`](crate::exec::native::WordAccess); false if it is not a usual one,
     /// and then nothing is done.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
@@ -320,6 +367,15 @@ impl Cluster<'_> {
         // A listener may want to know whether a store changes anything.
         if self.ear.is_some() {
             return false;
+        }
+        let slots = pool(self.env.program, list);
+        if WRITE
+            && !SHARED
+            && mask == u32::MAX
+            && let (&[Slot::W32(source)], Base::R64(base)) = (slots, addr.base)
+            && self.keep_run(w, (base, addr.offset), source)
+        {
+            return true;
         }
         let mut at = [_mm512_setzero_si512(); 2];
         let span = match (SHARED, addr.base) {
@@ -339,7 +395,6 @@ impl Cluster<'_> {
         if WRITE {
             self.progress += 1;
         }
-        let slots = pool(self.env.program, list);
         if !WRITE {
             // SAFETY: what was found was checked.
             unsafe { read_slots::<N>(w, mask, slots, &found) };

@@ -10,7 +10,7 @@ use iced_x86::code_asm::*;
 
 use super::Arguments;
 use super::constants::Constant;
-use super::lanes::{Kind, QUARTERS, Writer, active, constant_part, half, wide};
+use super::lanes::{HALVES, Kind, Lanes, QUARTERS, Writer, active, constant_part, half, wide};
 use crate::counters::Counters;
 use crate::exec::storage::region::Site;
 use crate::memory::STRIDE;
@@ -126,6 +126,15 @@ pub(super) fn call(field: usize) -> AsmMemoryOperand {
     qword_ptr(r8 + field as i32)
 }
 
+/// Where the address of the first lane is.
+fn first_lane(base: Base) -> AsmMemoryOperand {
+    match base {
+        Base::R32(r) => half(r, 0),
+        Base::R64(r) => wide(r, 0),
+        Base::Abs | Base::Global(_) => r12.into(),
+    }
+}
+
 /// The fields of a [`Site`], to the first of which r9 points.
 pub(super) fn of_site(site: usize) -> impl Fn(usize) -> AsmMemoryOperand {
     move |field| qword_ptr(r9 + (site * size_of::<Site>() + field) as i32)
@@ -171,13 +180,15 @@ impl Writer<'_> {
             }
             self.asm.set_label(&mut plain.apart)?;
             self.asm.mov(eax, -1)?;
+            self.lanes = Lanes::All;
         } else {
+            self.lanes = Lanes::Some;
             self.load_lanes(inst.guard, skipped)?;
             self.asm.mov(r8, qword_ptr(rsp))?;
         }
         self.lanes_apart(&plain, Site::number(pc))?;
         self.asm.set_label(&mut plain.otherwise)?;
-        self.asm.nop()
+        self.asm.zero_bytes()
     }
 
     /// Loads the addresses of shared memory that a register has into zmm16 and zmm17.
@@ -219,36 +230,87 @@ impl Writer<'_> {
             }
             return Ok(());
         }
-        self.shared_addresses(base)?;
-        let asm = &mut self.asm;
-        asm.vpbroadcastd(zmm20, xmm16)?;
-        asm.vmovd(ecx, xmm16)?;
-        asm.add(ecx, plain.addr.offset as i32)?;
-        if !plain.writes {
-            let mut parted = asm.create_label();
-            asm.vpcmpneqd(k1, zmm16, zmm20)?;
-            asm.vpcmpneqd(k2, zmm17, zmm20)?;
-            asm.kortestw(k1, k2)?;
-            asm.jne(parted)?;
-            self.shared_lanes(plain, Lie::Same)?;
-            self.asm.set_label(&mut parted)?;
-            self.asm.nop()?;
+        self.by_lie(plain, base, &mut |writer, lie| {
+            writer.asm.mov(ecx, dword_ptr(first_lane(base)))?;
+            writer.asm.add(ecx, plain.addr.offset as i32)?;
+            writer.shared_lanes(plain, lie)
+        })
+    }
+
+    /// Has what is to be done written for each way lanes may lie, and code that finds out which it
+    /// is; goes on where lanes lie apart if it is none.
+    fn by_lie(
+        &mut self,
+        plain: &Plain<'_>,
+        base: Base,
+        each: &mut dyn FnMut(&mut Self, Lie) -> Result<(), IcedError>,
+    ) -> Result<(), IcedError> {
+        let mut same = self.asm.create_label();
+        if !plain.writes && plain.runs() {
+            let (asm, first) = (&mut self.asm, first_lane(base));
+            match base {
+                Base::R32(_) => {
+                    asm.mov(eax, dword_ptr(first))?;
+                    asm.cmp(eax, dword_ptr(first + 4))?;
+                }
+                _ => {
+                    asm.mov(rax, qword_ptr(first))?;
+                    asm.cmp(rax, qword_ptr(first + 8))?;
+                }
+            }
+            asm.je(same)?;
         }
         if plain.runs() {
+            self.leave_unless(plain, base, Lie::Run)?;
+            each(self, Lie::Run)?;
+        }
+        if !plain.writes {
+            self.asm.set_label(&mut same)?;
+            self.leave_unless(plain, base, Lie::Same)?;
+            each(self, Lie::Same)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on where lanes lie apart unless they lie like this.
+    fn leave_unless(&mut self, plain: &Plain<'_>, base: Base, lie: Lie) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        if let Base::R32(r) = base {
             let steps = match plain.each() {
                 4 => Constant::Fours,
                 _ => Constant::Eights,
             };
-            let asm = &mut self.asm;
-            asm.vpsubd(zmm16, zmm16, zmm20)?;
-            asm.vpsubd(zmm17, zmm17, zmm20)?;
-            asm.vpcmpneqd(k1, zmm16, constant_part(steps, 0))?;
-            asm.vpcmpneqd(k2, zmm17, constant_part(steps, 1))?;
+            asm.vpbroadcastd(zmm20, dword_ptr(first_lane(base)))?;
+            for (h, k) in HALVES.into_iter().zip([k1, k2]) {
+                match lie {
+                    Lie::Same => asm.vpcmpneqd(k, zmm20, half(r, h))?,
+                    Lie::Run => {
+                        asm.vpaddd(zmm21, zmm20, constant_part(steps, h as usize))?;
+                        asm.vpcmpneqd(k, zmm21, half(r, h))?;
+                    }
+                }
+            }
             asm.kortestw(k1, k2)?;
-            asm.jne(plain.apart)?;
-            self.shared_lanes(plain, Lie::Run)?;
+        } else if let Base::R64(r) = base {
+            let steps = match plain.each() {
+                4 => Constant::WideFours,
+                _ => Constant::WideEights,
+            };
+            asm.vpbroadcastq(zmm20, qword_ptr(first_lane(base)))?;
+            for (q, k) in QUARTERS.into_iter().zip([k1, k2, k3, k4]) {
+                match lie {
+                    Lie::Same => asm.vpcmpneqq(k, zmm20, wide(r, q))?,
+                    Lie::Run => {
+                        asm.vpaddq(zmm21, zmm20, constant_part(steps, q as usize))?;
+                        asm.vpcmpneqq(k, zmm21, wide(r, q))?;
+                    }
+                }
+            }
+            asm.korw(k1, k1, k2)?;
+            asm.korw(k3, k3, k4)?;
+            asm.kortestw(k1, k3)?;
         }
-        Ok(())
+        asm.jne(plain.apart)
     }
 
     /// Checks, marks, counts and moves what begins at ecx of shared memory.
@@ -299,51 +361,20 @@ impl Writer<'_> {
     }
 
     fn global_load(&mut self, plain: &Plain<'_>, r: R64, site: usize) -> Result<(), IcedError> {
-        let lanes = [zmm16, zmm17, zmm18, zmm19];
         let asm = &mut self.asm;
-        for (q, lane) in QUARTERS.into_iter().zip(lanes) {
-            asm.vmovdqa64(lane, wide(r, q))?;
-        }
-        asm.vpbroadcastq(zmm20, xmm16)?;
-        asm.vmovq(rcx, xmm16)?;
-        asm.add(rcx, plain.addr.offset as i32)?;
         asm.mov(r9, call(offset_of!(Arguments, sites)))?;
         let site = of_site(site);
-        asm.sub(rcx, site(offset_of!(Site, base)))?;
         asm.mov(rax, call(offset_of!(Arguments, generation)))?;
         asm.mov(rax, qword_ptr(rax))?;
         asm.cmp(rax, site(offset_of!(Site, generation)))?;
         asm.jne(plain.otherwise)?;
-        let mut parted = asm.create_label();
-        for (lane, k) in lanes.into_iter().zip([k1, k2, k3, k4]) {
-            asm.vpcmpneqq(k, lane, zmm20)?;
-        }
-        self.if_any(parted)?;
-        self.global_lanes(plain, Lie::Same, &site)?;
-        self.asm.set_label(&mut parted)?;
-        self.asm.nop()?;
-        if plain.runs() {
-            let steps = match plain.each() {
-                4 => Constant::WideFours,
-                _ => Constant::WideEights,
-            };
-            let asm = &mut self.asm;
-            for (q, (lane, k)) in lanes.into_iter().zip([k1, k2, k3, k4]).enumerate() {
-                asm.vpsubq(lane, lane, zmm20)?;
-                asm.vpcmpneqq(k, lane, constant_part(steps, q))?;
-            }
-            self.if_any(plain.apart)?;
-            self.global_lanes(plain, Lie::Run, &site)?;
-        }
-        Ok(())
-    }
-
-    /// Jumps if k1 to k4 have any lane.
-    fn if_any(&mut self, to: CodeLabel) -> Result<(), IcedError> {
-        self.asm.korw(k1, k1, k2)?;
-        self.asm.korw(k3, k3, k4)?;
-        self.asm.kortestw(k1, k3)?;
-        self.asm.jne(to)
+        let base = Base::R64(r);
+        self.by_lie(plain, base, &mut |writer, lie| {
+            writer.asm.mov(rcx, qword_ptr(first_lane(base)))?;
+            writer.asm.add(rcx, plain.addr.offset as i32)?;
+            writer.asm.sub(rcx, site(offset_of!(Site, base)))?;
+            writer.global_lanes(plain, lie, &site)
+        })
     }
 
     /// Checks, marks, counts and moves what begins at rcx of an allocation.
@@ -378,6 +409,12 @@ impl Writer<'_> {
         asm.mov(byte_ptr(rdi + rdx), 1)?;
         asm.set_label(&mut marked)?;
         asm.mov(rsi, site(offset_of!(Site, host)))?;
+        if lie == Lie::Run {
+            // Another warp often reads what lies behind.
+            for line in 0..plain.extent(lie) / 64 {
+                asm.prefetcht1(byte_ptr(rsi + rcx + (plain.extent(lie) + 64 * line)))?;
+            }
+        }
         self.moved_lanes(plain, lie, offset_of!(Counters, global_read))
     }
 

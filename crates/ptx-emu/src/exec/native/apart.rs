@@ -1,7 +1,9 @@
-//! Loads and stores of words that lie apart, or of some lanes of a warp: gathers and scatters.
+//! Loads and stores of words that lie apart, or of some lanes of a warp.
 //!
 //! Only where nobody wants to know of sectors and bank conflicts, which have to be looked for
-//! lane by lane.
+//! lane by lane. Stores are scatters. Loads take one lane after another: a gather is nowhere much
+//! quicker, and takes four times as long where microcode keeps it from leaking data; of two or
+//! four words it would need as many.
 //!
 //! A lane's offset is turned right by as many bits as its alignment has. What is out of bounds or
 //! not aligned is then larger than the last place, and one comparison finds both.
@@ -12,7 +14,8 @@ use iced_x86::code_asm::*;
 
 use super::Arguments;
 use super::access::{Plain, call, of_site};
-use super::lanes::{HALVES, QUARTERS, Writer, half, quarter, warp, wide};
+use super::constants::Constant;
+use super::lanes::{HALVES, Lanes, QUARTERS, Writer, constant, constant_part, half, warp, wide};
 use crate::counters::Counters;
 use crate::exec::storage::region::Site;
 use crate::exec::warp::Warp;
@@ -21,6 +24,9 @@ use crate::op::{Base, R32, R64, SHARED_BASE, Slot};
 /// The places of a half of the lanes of shared memory, and of a quarter of those of an allocation.
 const HALF_PLACES: [AsmRegisterZmm; 2] = [zmm16, zmm17];
 const QUARTER_PLACES: [AsmRegisterZmm; 4] = [zmm16, zmm17, zmm18, zmm19];
+
+/// Lanes that are loaded one by one without looking at the others, at most.
+const FEW: i32 = 6;
 
 /// The lanes of each quarter; those of a half are the first eight of the sixteen of k1 and k2.
 const LANES: [AsmRegisterK; 4] = [k1, k5, k2, k6];
@@ -60,24 +66,50 @@ impl Writer<'_> {
             _ => return Ok(()),
         };
         let asm = &mut self.asm;
-        asm.popcnt(eax, eax)?;
-        asm.shl(eax, plain.turn())?;
+        asm.popcnt(edi, eax)?;
+        asm.shl(edi, plain.turn())?;
         asm.mov(rdx, call(offset_of!(Arguments, counters)))?;
-        asm.add(qword_ptr(rdx + counted as i32), rax)?;
-        if plain.writes {
-            asm.mov(rdx, call(offset_of!(Arguments, progress)))?;
-            asm.add(qword_ptr(rdx), 1)?;
+        asm.add(qword_ptr(rdx + counted as i32), rdi)?;
+        if !plain.writes {
+            self.put_aside(plain)?;
+            if let (Lanes::Some, [Slot::W32(r)]) = (self.lanes, plain.slots) {
+                self.take_few(plain, *r)?;
+            }
+            self.take(plain)?;
+            return self.asm.jmp(plain.done);
         }
+        asm.mov(rdx, call(offset_of!(Arguments, progress)))?;
+        asm.add(qword_ptr(rdx), 1)?;
         for (word, slot) in (0..).zip(plain.slots) {
-            match (*slot, plain.words.shared) {
-                (Slot::W32(r), true) => self.shared_words(plain, r, word)?,
-                (Slot::W32(r), false) => self.global_words(plain, r, word)?,
-                (Slot::W64(r), true) => self.shared_doubles(plain, r)?,
-                (Slot::W64(r), false) => self.global_doubles(r)?,
-                (Slot::Sink, _) => {}
+            match *slot {
+                Slot::W32(r) => self.scatter_words(plain, r, word)?,
+                Slot::W64(r) => self.scatter_doubles(r)?,
+                Slot::Sink => {}
             }
         }
         self.asm.jmp(plain.done)
+    }
+
+    /// Puts the bytes' offsets from rsi aside, lane by lane; those of other lanes are zero.
+    fn put_aside(&mut self, plain: &Plain<'_>) -> Result<(), IcedError> {
+        let all = self.lanes == Lanes::All;
+        let places = offset_of!(Arguments, places) as i32;
+        let asm = &mut self.asm;
+        let at = |part: i32| zmmword_ptr(r8 + (places + 64 * part));
+        if plain.words.shared {
+            let chosen = [zmm16.k1().z(), zmm17.k2().z()];
+            for (part, (place, chosen)) in (0..).zip(HALF_PLACES.into_iter().zip(chosen)) {
+                asm.vprold(if all { place } else { chosen }, place, plain.turn())?;
+                asm.vmovdqa32(at(part), place)?;
+            }
+            return Ok(());
+        }
+        let chosen = [zmm16.k1(), zmm17.k5(), zmm18.k2(), zmm19.k6()];
+        for (part, (place, chosen)) in (0..).zip(QUARTER_PLACES.into_iter().zip(chosen)) {
+            asm.vprolq(if all { place } else { chosen.z() }, place, plain.turn())?;
+            asm.vmovdqa64(at(part), place)?;
+        }
+        Ok(())
     }
 
     /// The places of lanes of shared memory, and rsi where it begins; what counts its bytes.
@@ -103,7 +135,7 @@ impl Writer<'_> {
         asm.vpcmpnleud(k4.k2(), zmm17, zmm20)?;
         asm.kortestw(k3, k4)?;
         asm.jne(plain.otherwise)?;
-        if plain.each() > plain.scale() {
+        if plain.writes && plain.each() > plain.scale() {
             for place in HALF_PLACES {
                 asm.vpslld(place, place, 1)?;
             }
@@ -150,16 +182,12 @@ impl Writer<'_> {
         asm.korw(k4, k4, k7)?;
         asm.kortestw(k3, k4)?;
         asm.jne(plain.otherwise)?;
-        if plain.each() > plain.scale() {
-            for place in QUARTER_PLACES {
-                asm.vpsllq(place, place, 1)?;
-            }
-        }
         asm.mov(rsi, site(offset_of!(Site, host)))?;
         Ok(offset_of!(Counters, global_read))
     }
 
-    fn shared_words(&mut self, plain: &Plain<'_>, r: R32, word: i32) -> Result<(), IcedError> {
+    /// Stores a word of each lane of a half, and another with `word`.
+    fn scatter_words(&mut self, plain: &Plain<'_>, r: R32, word: i32) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         for (h, (place, lanes)) in HALVES
             .into_iter()
@@ -168,17 +196,12 @@ impl Writer<'_> {
             let at: AsmMemoryOperand = rsi + place * plain.scale() + 4 * word;
             asm.kmovw(k3, lanes)?;
             asm.vmovdqa32(zmm22, half(r, h))?;
-            if plain.writes {
-                asm.vpscatterdd(at.k3(), zmm22)?;
-            } else {
-                asm.vpgatherdd(zmm22.k3(), at)?;
-                asm.vmovdqa32(half(r, h), zmm22)?;
-            }
+            asm.vpscatterdd(at.k3(), zmm22)?;
         }
         Ok(())
     }
 
-    fn shared_doubles(&mut self, plain: &Plain<'_>, r: R64) -> Result<(), IcedError> {
+    fn scatter_doubles(&mut self, r: R64) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         asm.vextracti64x4(ymm18, zmm16, 1)?;
         asm.vextracti64x4(ymm19, zmm17, 1)?;
@@ -187,41 +210,213 @@ impl Writer<'_> {
             let at: AsmMemoryOperand = rsi + place * 8;
             asm.kmovw(k3, lanes)?;
             asm.vmovdqa64(zmm22, wide(r, q))?;
-            if plain.writes {
-                asm.vpscatterdq(at.k3(), zmm22)?;
-            } else {
-                asm.vpgatherdq(zmm22.k3(), at)?;
-                asm.vmovdqa64(wide(r, q), zmm22)?;
+            asm.vpscatterdq(at.k3(), zmm22)?;
+        }
+        Ok(())
+    }
+
+    /// Loads words of few lanes, those of eax, of whose bytes edi has the number; goes on if they
+    /// are many.
+    fn take_few(&mut self, plain: &Plain<'_>, r: R32) -> Result<(), IcedError> {
+        let places = offset_of!(Arguments, places) as i32;
+        let asm = &mut self.asm;
+        let (mut many, mut next) = (asm.create_label(), asm.create_label());
+        asm.cmp(edi, FEW * plain.each())?;
+        asm.ja(many)?;
+        asm.set_label(&mut next)?;
+        asm.tzcnt(ecx, eax)?;
+        match plain.words.shared {
+            true => asm.mov(edx, dword_ptr(r8 + rcx * 4 + places))?,
+            false => asm.mov(rdx, qword_ptr(r8 + rcx * 8 + places))?,
+        }
+        asm.mov(edx, dword_ptr(rsi + rdx))?;
+        asm.mov(dword_ptr(r12 + rcx * 4 + r.0 as i32 * 128), edx)?;
+        asm.blsr(eax, eax)?;
+        asm.jne(next)?;
+        asm.jmp(plain.done)?;
+        asm.set_label(&mut many)?;
+        asm.zero_bytes()
+    }
+
+    /// Loads what lanes have at their places, which were put aside.
+    fn take(&mut self, plain: &Plain<'_>) -> Result<(), IcedError> {
+        let slots = plain.slots;
+        match (slots, plain.each()) {
+            ([Slot::W64(r)], _) => {
+                for q in QUARTERS {
+                    self.eight_doubles(plain, q, [xmm16, xmm17, xmm18, xmm19])?;
+                    self.put_wide(*r, q, zmm16)?;
+                }
+            }
+            (_, 4) => {
+                for h in HALVES {
+                    self.sixteen_words(plain, h)?;
+                    self.put_slot(slots[0], h, zmm16)?;
+                }
+            }
+            (_, 8) => {
+                for h in HALVES {
+                    self.eight_doubles(plain, 2 * h, [xmm16, xmm17, xmm18, xmm19])?;
+                    self.eight_doubles(plain, 2 * h + 1, [xmm20, xmm17, xmm18, xmm19])?;
+                    let asm = &mut self.asm;
+                    for (odd, v) in [(0, zmm17), (1, zmm18)] {
+                        asm.vmovdqa32(v, constant_part(Constant::Evens, odd))?;
+                        asm.vpermi2d(v, zmm16, zmm20)?;
+                    }
+                    self.put_slot(slots[0], h, zmm17)?;
+                    self.put_slot(slots[1], h, zmm18)?;
+                }
+            }
+            _ => {
+                let known = plain.words.shared && self.lanes == Lanes::All;
+                if known {
+                    self.asm.vmovdqa32(zmm28, zmm16)?;
+                    self.asm.vmovdqa32(zmm29, zmm17)?;
+                }
+                for h in HALVES {
+                    match known {
+                        true => self.rows_by_lie(plain, h)?,
+                        false => self.sixteen_rows(plain, h)?,
+                    }
+                    for (slot, v) in slots.iter().zip([zmm20, zmm21, zmm22, zmm23]) {
+                        self.put_slot(*slot, h, v)?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn global_words(&mut self, plain: &Plain<'_>, r: R32, word: i32) -> Result<(), IcedError> {
-        let asm = &mut self.asm;
-        for (q, (place, lanes)) in QUARTERS
-            .into_iter()
-            .zip(QUARTER_PLACES.into_iter().zip(LANES))
-        {
-            asm.kmovw(k3, lanes)?;
-            asm.vmovdqa32(ymm22, quarter(r, q))?;
-            asm.vpgatherqd(ymm22.k3(), rsi + place * plain.scale() + 4 * word)?;
-            asm.vmovdqa32(quarter(r, q), ymm22)?;
+    fn put_slot(&mut self, slot: Slot, h: i32, v: AsmRegisterZmm) -> Result<(), IcedError> {
+        match slot {
+            Slot::W32(r) => self.put_half(r, h, v),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    fn global_doubles(&mut self, r: R64) -> Result<(), IcedError> {
-        let asm = &mut self.asm;
-        for (q, (place, lanes)) in QUARTERS
-            .into_iter()
-            .zip(QUARTER_PLACES.into_iter().zip(LANES))
-        {
-            asm.kmovw(k3, lanes)?;
-            asm.vmovdqa64(zmm22, wide(r, q))?;
-            asm.vpgatherqq(zmm22.k3(), rsi + place * 8)?;
-            asm.vmovdqa64(wide(r, q), zmm22)?;
+    /// Where a lane's bytes are. Changes rax or rdx, by turns.
+    fn at_lane(&mut self, plain: &Plain<'_>, lane: i32) -> Result<AsmMemoryOperand, IcedError> {
+        let places = offset_of!(Arguments, places) as i32;
+        let (wide, narrow) = [(rax, eax), (rdx, edx)][lane as usize % 2];
+        match plain.words.shared {
+            true => self.asm.mov(narrow, dword_ptr(r8 + (places + 4 * lane)))?,
+            false => self.asm.mov(wide, qword_ptr(r8 + (places + 8 * lane)))?,
         }
-        Ok(())
+        Ok(rsi + wide)
+    }
+
+    /// The words of a half, in zmm16.
+    fn sixteen_words(&mut self, plain: &Plain<'_>, h: i32) -> Result<(), IcedError> {
+        for (four, v) in (0..).zip([xmm16, xmm17, xmm18, xmm19]) {
+            let first = 16 * h + 4 * four;
+            let at = self.at_lane(plain, first)?;
+            self.asm.vmovd(v, dword_ptr(at))?;
+            for lane in 1..4 {
+                let at = self.at_lane(plain, first + lane)?;
+                self.asm.vpinsrd(v, v, dword_ptr(at), lane as u32)?;
+            }
+        }
+        self.join_four([xmm16, xmm17, xmm18, xmm19])
+    }
+
+    /// The double words of a quarter, in the first of four vectors.
+    fn eight_doubles(
+        &mut self,
+        plain: &Plain<'_>,
+        q: i32,
+        vectors: [AsmRegisterXmm; 4],
+    ) -> Result<(), IcedError> {
+        for (two, v) in (0..).zip(vectors) {
+            let at = self.at_lane(plain, 8 * q + 2 * two)?;
+            self.asm.vmovq(v, qword_ptr(at))?;
+            let at = self.at_lane(plain, 8 * q + 2 * two + 1)?;
+            self.asm.vpinsrq(v, v, qword_ptr(at), 1)?;
+        }
+        self.join_four(vectors)
+    }
+
+    /// Four vectors as one, in the place of the first.
+    fn join_four(&mut self, [a, b, c, d]: [AsmRegisterXmm; 4]) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        let (wide_a, wide_c, all) = match a == xmm16 {
+            true => (ymm16, ymm18, zmm16),
+            false => (ymm20, ymm18, zmm20),
+        };
+        asm.vinserti32x4(wide_a, wide_a, b, 1)?;
+        asm.vinserti32x4(wide_c, wide_c, d, 1)?;
+        debug_assert_eq!(c, xmm18);
+        asm.vinserti64x4(all, all, wide_c, 1)
+    }
+
+    /// Four words of each lane of a half, in zmm20 to zmm23: rows of every fourth lane, turned.
+    fn sixteen_rows(&mut self, plain: &Plain<'_>, h: i32) -> Result<(), IcedError> {
+        let firsts = [xmm16, xmm17, xmm18, xmm19];
+        let rows = [zmm16, zmm17, zmm18, zmm19];
+        for (lane, (first, row)) in (0..).zip(firsts.into_iter().zip(rows)) {
+            let at = self.at_lane(plain, 16 * h + lane)?;
+            self.asm.vmovdqu32(first, xmmword_ptr(at))?;
+            for four in 1..4 {
+                let at = self.at_lane(plain, 16 * h + 4 * four + lane)?;
+                self.asm
+                    .vinserti32x4(row, row, xmmword_ptr(at), four as u32)?;
+            }
+        }
+        self.turn_rows()
+    }
+
+    /// The four words of rows in zmm16 to zmm19, in zmm20 to zmm23.
+    fn turn_rows(&mut self) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        asm.vpunpckldq(zmm24, zmm16, zmm17)?;
+        asm.vpunpckhdq(zmm25, zmm16, zmm17)?;
+        asm.vpunpckldq(zmm26, zmm18, zmm19)?;
+        asm.vpunpckhdq(zmm27, zmm18, zmm19)?;
+        asm.vpunpcklqdq(zmm20, zmm24, zmm26)?;
+        asm.vpunpckhqdq(zmm21, zmm24, zmm26)?;
+        asm.vpunpcklqdq(zmm22, zmm25, zmm27)?;
+        asm.vpunpckhqdq(zmm23, zmm25, zmm27)
+    }
+
+    /// As [`Writer::sixteen_rows`] where zmm28 and zmm29 have the offsets of all lanes: of a half
+    /// whose rows are one, or lie one behind the other, or are those of the other half, fewer are
+    /// loaded.
+    fn rows_by_lie(&mut self, plain: &Plain<'_>, h: i32) -> Result<(), IcedError> {
+        let (v, first) = [(zmm28, xmm28), (zmm29, xmm29)][h as usize];
+        let words = [zmm20, zmm21, zmm22, zmm23];
+        let asm = &mut self.asm;
+        let [mut several, mut apart, mut done] = std::array::from_fn(|_| asm.create_label());
+        if h == 1 {
+            asm.vpcmpneqd(k3, zmm28, zmm29)?;
+            asm.kortestw(k3, k3)?;
+            asm.je(done)?;
+        }
+        asm.vmovd(eax, first)?;
+        asm.vpbroadcastd(zmm24, first)?;
+        asm.vpcmpneqd(k3, v, zmm24)?;
+        asm.kortestw(k3, k3)?;
+        asm.jne(several)?;
+        for (i, word) in (0..).zip(words) {
+            asm.vpbroadcastd(word, dword_ptr(rsi + rax + 4 * i))?;
+        }
+        asm.jmp(done)?;
+        asm.set_label(&mut several)?;
+        asm.vpaddd(zmm24, zmm24, constant(Constant::Sixteens))?;
+        asm.vpcmpneqd(k3, v, zmm24)?;
+        asm.kortestw(k3, k3)?;
+        asm.jne(apart)?;
+        for (i, row) in (0..).zip([zmm16, zmm17, zmm18, zmm19]) {
+            asm.vmovdqu32(row, zmmword_ptr(rsi + rax + 64 * i))?;
+        }
+        self.turn_rows()?;
+        let asm = &mut self.asm;
+        asm.vmovdqa32(zmm30, constant(Constant::Turned))?;
+        for word in words {
+            asm.vpermd(word, zmm30, word)?;
+        }
+        asm.jmp(done)?;
+        asm.set_label(&mut apart)?;
+        self.sixteen_rows(plain, h)?;
+        self.asm.set_label(&mut done)?;
+        self.asm.zero_bytes()
     }
 }

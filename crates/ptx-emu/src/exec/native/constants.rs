@@ -2,6 +2,8 @@
 
 use std::mem::offset_of;
 
+use crate::numeric::approx::{EXP2, EXP2_REACH, SHIFTER};
+
 /// The same word for each lane of a vector.
 type Sixteen = [u32; 16];
 
@@ -30,6 +32,15 @@ pub(crate) struct Constants {
     eights: [u32; 32],
     wide_fours: [u64; 32],
     wide_eights: [u64; 32],
+    evens: [u32; 32],
+    sixteens: [u32; 32],
+    turned: Sixteen,
+    /// Single words for all lanes.
+    exp2: [u64; 10],
+    shifter: u64,
+    root: [u64; 3],
+    doubtful: [u64; 2],
+    exp2_reach: [u32; 2],
     kept: u32,
     flushed: u32,
 }
@@ -54,10 +65,30 @@ pub(crate) static CONSTANTS: Constants = Constants {
     eights: narrowed(multiples(8)),
     wide_fours: multiples(4),
     wide_eights: multiples(8),
+    evens: evens_and_odds(),
+    sixteens: narrowed(multiples(16)),
+    turned: [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15],
+    exp2: bits(EXP2),
+    shifter: SHIFTER.to_bits(),
+    // Of the series of 1/√(1 − e), from the third term on.
+    root: bits([0.5, 0.375, 0.3125]),
+    // Less the middle between two floats, and 64 units; and what is zero if that is below 128.
+    doubtful: [0u64.wrapping_sub((1 << 28) - 64), 0x1fff_ff80],
+    exp2_reach: [(-EXP2_REACH).to_bits(), EXP2_REACH.to_bits()],
     // Exceptions masked, nearest; and with both kinds of subnormals flushed.
     kept: 0x1f80,
     flushed: 0x9fc0,
 };
+
+const fn bits<const N: usize>(floats: [f64; N]) -> [u64; N] {
+    let mut all = [0; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = floats[i].to_bits();
+        i += 1;
+    }
+    all
+}
 
 /// Each lane's number times another.
 const fn multiples(of: u64) -> [u64; 32] {
@@ -66,6 +97,17 @@ const fn multiples(of: u64) -> [u64; 32] {
     while lane < 32 {
         all[lane] = lane as u64 * of;
         lane += 1;
+    }
+    all
+}
+
+/// The even numbers below 32, and the odd ones.
+const fn evens_and_odds() -> [u32; 32] {
+    let mut all = [0; 32];
+    let mut i = 0;
+    while i < 32 {
+        all[i as usize] = i % 16 * 2 + i / 16;
+        i += 1;
     }
     all
 }
@@ -102,6 +144,17 @@ pub(super) enum Constant {
     Eights,
     WideFours,
     WideEights,
+    Evens,
+    Sixteens,
+    /// The lanes of a square of four by four, turned.
+    Turned,
+    /// A coefficient of 2^f.
+    Exp2(usize),
+    Shifter,
+    /// A coefficient of 1/√(1 − e).
+    Root(usize),
+    Doubtful(usize),
+    Exp2Reach(usize),
     Kept,
     Flushed,
 }
@@ -128,6 +181,14 @@ impl Constant {
             Self::Eights => offset_of!(Constants, eights),
             Self::WideFours => offset_of!(Constants, wide_fours),
             Self::WideEights => offset_of!(Constants, wide_eights),
+            Self::Evens => offset_of!(Constants, evens),
+            Self::Sixteens => offset_of!(Constants, sixteens),
+            Self::Turned => offset_of!(Constants, turned),
+            Self::Exp2(i) => offset_of!(Constants, exp2) + 8 * i,
+            Self::Shifter => offset_of!(Constants, shifter),
+            Self::Root(i) => offset_of!(Constants, root) + 8 * i,
+            Self::Doubtful(i) => offset_of!(Constants, doubtful) + 8 * i,
+            Self::Exp2Reach(i) => offset_of!(Constants, exp2_reach) + 4 * i,
             Self::Kept => offset_of!(Constants, kept),
             Self::Flushed => offset_of!(Constants, flushed),
         }

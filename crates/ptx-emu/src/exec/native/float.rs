@@ -8,7 +8,7 @@ use super::lanes::{Emitted, HALVES, QUARTERS, Writer, constant, half, quarter, w
 use crate::op::{FBin, FMods, FUn, HFmt, Op, R32, Round};
 
 /// `vcmpps` that finds NaNs.
-const UNORDERED: u32 = 3;
+pub(super) const UNORDERED: u32 = 3;
 
 /// How subnormals count, for modifiers that there are templates for.
 fn subnormals(m: FMods) -> Option<Subnormals> {

@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
 
+use super::exchange::constants;
 use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
 use super::moves::Parameters;
 use super::{Arguments, Helpers, Subnormals};
@@ -53,21 +54,29 @@ fn joins(program: &Program) -> BTreeSet<Pc> {
     all.filter(|&pc| pc != NO_RECONVERGENCE).collect()
 }
 
-/// First instructions of runs: a warp may come to them from elsewhere, or stop before them.
-fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
-    let mut firsts = joins.clone();
-    firsts.insert(0);
-    for (pc, inst) in (0..).zip(&program.insts) {
+/// Where a warp may come to from elsewhere than the instruction before.
+fn merges(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
+    let mut merges = joins.clone();
+    merges.insert(0);
+    for inst in &program.insts {
         match &inst.op {
             Op::Bra { target, .. } | Op::Call { target } => {
-                firsts.insert(*target);
+                merges.insert(*target);
             }
-            Op::Brx { targets, .. } => firsts.extend(targets.iter()),
+            Op::Brx { targets, .. } => merges.extend(targets.iter()),
             Op::CallIndirect { targets, .. } => {
-                firsts.extend(targets.iter().map(|&(_, pc)| pc));
+                merges.extend(targets.iter().map(|&(_, pc)| pc));
             }
             _ => {}
         }
+    }
+    merges
+}
+
+/// First instructions of runs: a warp may come to them from elsewhere, or stop before them.
+fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
+    let mut firsts = merges(program, joins);
+    for (pc, inst) in (0..).zip(&program.insts) {
         if handling(program, &inst.op) != Handling::Computed {
             firsts.extend([pc, pc + 1]);
         }
@@ -113,6 +122,8 @@ struct Compiler<'a> {
     joins: BTreeSet<Pc>,
     /// The labels of runs of each kind of warp.
     labels: [Vec<Option<CodeLabel>>; 3],
+    /// Instructions of the run that begins at each, if one does.
+    lengths: Vec<i32>,
     asides: Vec<Aside>,
     /// Where code goes on at the address in rax, or stops.
     onward: CodeLabel,
@@ -157,9 +168,12 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
             lanes: Lanes::All,
             held: None,
             subnormals: default_subnormals(program),
+            constants: constants(program, &merges(program, &joins)),
+            tables: Vec::new(),
         },
         joins,
         labels,
+        lengths: vec![0; program.insts.len()],
         asides: Vec::new(),
         onward,
         exit,
@@ -175,6 +189,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
         }
     }
     compiler.write_asides()?;
+    compiler.writer.write_tables()?;
     compiler.finish()
 }
 
@@ -270,6 +285,10 @@ impl Compiler<'_> {
         if let Some(label) = &mut self.labels[kind][first as usize] {
             asm.set_label(label)?;
         }
+        match self.writer.kind {
+            Kind::Stepped => self.leave_steps(first)?,
+            _ => self.lengths[first as usize] = (last - first) as i32,
+        }
         if self.joins.contains(&first) {
             let joined = self.aside(first, Rare::Join);
             let asm = &mut self.writer.asm;
@@ -312,6 +331,25 @@ impl Compiler<'_> {
         }
     }
 
+    /// Goes on in code for whole runs where the turn lasts for the next one.
+    fn leave_steps(&mut self, first: Pc) -> Result<(), IcedError> {
+        let [parted, whole, _] = &self.labels;
+        let at = first as usize;
+        let (Some(parted), Some(whole)) = (parted[at], whole[at]) else {
+            return Ok(());
+        };
+        let asm = &mut self.writer.asm;
+        let mut on = asm.create_label();
+        asm.cmp(r15d, self.lengths[at])?;
+        asm.jb(on)?;
+        asm.mov(eax, active())?;
+        asm.cmp(eax, dword_ptr(warp(offset_of!(Warp, live))))?;
+        asm.je(whole)?;
+        asm.jmp(parted)?;
+        asm.set_label(&mut on)?;
+        asm.zero_bytes()
+    }
+
     /// Goes on at an instruction.
     fn go(&mut self, pc: Pc) -> Result<(), IcedError> {
         let kind = self.writer.kind as usize;
@@ -335,7 +373,7 @@ impl Compiler<'_> {
             Handling::Left => return Ok(()),
         }
         self.writer.asm.set_label(&mut done)?;
-        self.writer.asm.nop()
+        self.writer.asm.zero_bytes()
     }
 
     fn computed(&mut self, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
@@ -344,6 +382,7 @@ impl Compiler<'_> {
         writer.let_go(&inst.op);
         let written = writer.integer(&inst.op)?
             || writer.float(&inst.op)?
+            || writer.power(&inst.op)?
             || writer.comparison(inst)?
             || writer.moved(&inst.op)?
             || writer.parameters(&inst.op)?;
@@ -351,7 +390,10 @@ impl Compiler<'_> {
             return Ok(());
         }
         let mut nan = writer.asm.create_label();
-        if writer.double(&inst.op, nan)? || writer.between_floats(&inst.op, nan)? {
+        if writer.double(&inst.op, nan)?
+            || writer.between_floats(&inst.op, nan)?
+            || writer.reciprocal_root(&inst.op, nan)?
+        {
             writer.asm.jmp(done)?;
             writer.asm.set_label(&mut nan)?;
         }
@@ -370,6 +412,7 @@ impl Compiler<'_> {
         writer.held = None;
         let mut done = writer.asm.create_label();
         writer.access(pc, inst, (done, skipped))?;
+        writer.exchange(pc, inst, done)?;
         writer.load_lanes(inst.guard, skipped)?;
         let helper = (writer.helpers.called)(writer.program, &inst.op);
         let asm = &mut writer.asm;
@@ -401,7 +444,7 @@ impl Compiler<'_> {
                 asm.sub(dword_ptr(warp(offset_of!(Warp, events))), 1)?;
                 asm.jz(ended)
             }
-            None => asm.nop(),
+            None => asm.zero_bytes(),
         }
     }
 
@@ -425,7 +468,7 @@ impl Compiler<'_> {
             asm.jne(parted)?;
             self.go(target)?;
             self.writer.asm.set_label(&mut on)?;
-            self.writer.asm.nop()?;
+            self.writer.asm.zero_bytes()?;
             return self.go(pc + 1);
         }
         self.go(target)

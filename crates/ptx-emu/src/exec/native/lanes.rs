@@ -5,6 +5,7 @@ use std::mem::offset_of;
 use iced_x86::code_asm::*;
 
 use super::constants::Constant;
+use super::exchange::{Constants, Table};
 use super::{Helpers, Subnormals};
 use crate::exec::warp::Warp;
 use crate::op::operand::Register;
@@ -50,6 +51,8 @@ pub(super) struct Writer<'a> {
     pub(super) held: Option<Guard>,
     /// What the processor is set to between instructions.
     pub(super) subnormals: Subnormals,
+    pub(super) constants: Constants,
+    pub(super) tables: Vec<Table>,
 }
 
 /// The quarters of a warp: eight lanes each.

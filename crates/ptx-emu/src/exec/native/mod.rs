@@ -4,9 +4,9 @@
 //! does to registers, counters and paths what the interpreter would have done. The way of an
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
-//! them; [`integer`], [`float`], [`compare`] and [`moves`] have a template for each usual
-//! instruction, [`access`] and [`apart`] for the usual loads and stores of words; the others call
-//! the interpreter's own function.
+//! them; [`integer`], [`float`], [`approximate`], [`compare`] and [`moves`] have a template for each
+//! usual instruction, [`access`] and [`apart`] for the usual loads and stores of words, [`exchange`] for shuffles; the
+//! others call the interpreter's own function.
 //! Where lanes part or meet, a function says which path comes first, and code goes on there. Where
 //! the warp does not just go on after an instruction, the code stops.
 //!
@@ -25,8 +25,10 @@
 
 mod access;
 mod apart;
+mod approximate;
 mod compare;
 mod constants;
+mod exchange;
 mod float;
 mod flow;
 mod integer;
@@ -36,6 +38,8 @@ mod moves;
 pub(crate) use access::WordAccess;
 pub(crate) use constants::CONSTANTS;
 pub(crate) use flow::compile;
+
+use std::mem::MaybeUninit;
 
 use crate::counters::Counters;
 use crate::exec::lanes::{V32, V64};
@@ -68,6 +72,8 @@ pub(crate) struct Arguments {
     pub(crate) generation: *const u64,
     /// The kernel's parameters.
     pub(crate) params: *const u8,
+    /// Where code puts the places of lanes that it takes one by one.
+    pub(crate) places: MaybeUninit<V64>,
 }
 
 /// Functions that code calls, by address.

@@ -15,6 +15,7 @@ use crate::exec::listen::signal::Signal;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::warp::{State, Wait, Warp};
 use crate::fault::{EarlyRead, Fault, FaultKind};
+use crate::op::BarKind;
 use crate::trace::CtaTrace;
 
 /// How a run of a cluster ended.
@@ -156,11 +157,10 @@ impl Cluster<'_> {
             if let Some(&(cta, warp)) = left.as_slice().first() {
                 self.ctas[cta as usize].warps[warp as usize].prefetch();
             }
-            self.turn(cta, warp, quantum, events)?;
+            let stopped = self.turn(cta, warp, quantum, events)?;
             self.deliver()?;
             // Whoever comes first may have been woken by this, and then goes first. But one that
             // could run on may be spinning, and lets all the others have their turn.
-            let stopped = !matches!(self.ctas[cta].warps[warp].state, State::Ready);
             if stopped && self.adversary.insists() {
                 break;
             }
@@ -181,14 +181,15 @@ impl Cluster<'_> {
         Some((cta as usize, warp as usize))
     }
 
-    /// Runs one warp for at most `quantum` instructions, and as many observable ones as `events`.
+    /// Runs one warp for at most `quantum` instructions, and as many observable ones as `events`;
+    /// whether it cannot run on.
     fn turn(
         &mut self,
         cta: usize,
         warp: usize,
         quantum: u32,
         events: u32,
-    ) -> Result<(), Box<Fault>> {
+    ) -> Result<bool, Box<Fault>> {
         let spare = self.turns.spare.take().unwrap_or_else(spares::warp);
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
         w.events = events;
@@ -201,24 +202,30 @@ impl Cluster<'_> {
             }
         };
         let (pc, active) = (w.pc, w.active);
-        let done = matches!(w.state, State::Done);
-        self.turns.talking += usize::from(self.talks(&w.state));
-        let asleep = match w.state {
+        let own = &mut self.ctas[cta];
+        let (done, asleep) = match w.state {
+            State::Ready => (false, false),
+            State::Done => (true, true),
             State::Waiting(Wait::Bar { id, generation, .. }) => {
-                self.ctas[cta].named[id as usize].generation <= generation
+                (false, own.named[id as usize].generation <= generation)
             }
-            _ => done,
+            State::Waiting(_) => (false, false),
         };
-        self.ctas[cta].asleep |= u64::from(asleep) << warp;
-        self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
-        match outcome {
-            Ok(steps) => {
-                #[cfg(target_arch = "x86_64")]
-                self.look_for_code(steps);
-                self.clocks.execute(steps);
-                self.unspin(cta, warp, u64::from(steps));
+        own.asleep |= u64::from(asleep) << warp;
+        self.turns.talking += usize::from(self.talks(&w.state));
+        if let Ok(steps) = &outcome {
+            // A recorded cluster does not run as code.
+            #[cfg(target_arch = "x86_64")]
+            if self.recorder.is_none() {
+                self.look_for_code(*steps);
             }
-            Err(kind) => return Err(self.fault(*kind, cta, warp, pc, active)),
+            self.clocks.execute(*steps);
+            self.unspin(&mut w, u64::from(*steps));
+        }
+        let stopped = !matches!(w.state, State::Ready);
+        self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
+        if let Err(kind) = outcome {
+            return Err(self.fault(*kind, cta, warp, pc, active));
         }
         if done {
             self.progress += 1;
@@ -234,7 +241,7 @@ impl Cluster<'_> {
         }
         match self.overdue() {
             Some(kind) if !done => Err(self.fault(kind, cta, warp, pc, active)),
-            _ => Ok(()),
+            _ => Ok(stopped),
         }
     }
 
@@ -267,9 +274,8 @@ impl Cluster<'_> {
     /// long loop wait for nobody; set apart they would never meet again, and each would be run by
     /// itself.
     #[inline(always)]
-    fn unspin(&mut self, cta: usize, warp: usize, steps: u64) {
+    fn unspin(&mut self, w: &mut Warp, steps: u64) {
         let progress = self.progress;
-        let w = &mut self.ctas[cta].warps[warp];
         let met = std::mem::take(&mut w.met);
         if w.seen_progress != progress || met {
             w.seen_progress = progress;
@@ -319,7 +325,34 @@ impl Cluster<'_> {
     }
 
     /// Makes a waiting warp ready if what it waits for has come.
+    #[inline(always)]
     fn wake(&mut self, cta: usize, warp: usize) -> Result<bool, Box<Fault>> {
+        let own = &mut self.ctas[cta];
+        let w = &mut own.warps[warp];
+        match w.state {
+            State::Ready => Ok(true),
+            // What most wait for.
+            State::Waiting(Wait::Bar {
+                id,
+                generation,
+                kind: BarKind::Sync,
+                ..
+            }) if self.ear.is_none() => {
+                if own.named[id as usize].generation <= generation {
+                    own.asleep |= 1 << warp;
+                    return Ok(false);
+                }
+                w.state = State::Ready;
+                w.waits = w.waits.saturating_add(1);
+                w.pace = self.adversary.pace(w.waits);
+                Ok(true)
+            }
+            _ => self.wake_from(cta, warp),
+        }
+    }
+
+    #[inline(never)]
+    fn wake_from(&mut self, cta: usize, warp: usize) -> Result<bool, Box<Fault>> {
         let wait = match &self.ctas[cta].warps[warp].state {
             State::Ready => return Ok(true),
             State::Done => {

@@ -1,5 +1,7 @@
 //! Warps that run as machine code, and the functions that it calls.
 
+use std::mem::MaybeUninit;
+
 use crate::code::Code;
 use crate::config::Engine;
 use crate::exec::alu::exchange;
@@ -96,6 +98,7 @@ impl Cluster<'_> {
             generation: &self.drafts.generation,
             params: self.env.params.as_ptr(),
             cluster: std::ptr::from_mut(self).cast(),
+            places: MaybeUninit::uninit(),
         };
         type Start = unsafe extern "sysv64" fn(*mut Arguments, *const u8) -> u64;
         // SAFETY: code begins with a function of this type.
