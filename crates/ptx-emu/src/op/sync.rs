@@ -12,6 +12,36 @@ pub(crate) enum ShflMode {
     Idx,
 }
 
+impl ShflMode {
+    /// Lane a shuffle reads from and whether it is within bounds.
+    #[inline(always)]
+    pub(crate) fn source(self, lane: u32, b: u32, c: u32) -> (u32, bool) {
+        let segment = c >> 8 & 0x1f;
+        let clamp = c & 0x1f;
+        let b = b & 0x1f;
+        let max = (lane & segment) | (clamp & !segment);
+        let min = lane & segment;
+        match self {
+            Self::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max as i32),
+            Self::Down => (lane + b, lane + b <= max),
+            Self::Bfly => (lane ^ b, lane ^ b <= max),
+            Self::Idx => {
+                let j = min | (b & !segment);
+                (j, j <= max)
+            }
+        }
+    }
+
+    /// The lane that one of a shuffle among all gets its value from, and whether it is within bounds.
+    #[inline(always)]
+    pub(crate) fn source_among_all(self, lane: u32, b: u32, c: u32) -> (u32, bool) {
+        match self.source(lane, b, c) {
+            (source, true) => (source & 31, true),
+            (_, false) => (lane, false),
+        }
+    }
+}
+
 /// `vote.sync` and `match.sync` modes and `redux.sync` operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -200,4 +230,22 @@ pub(crate) enum FencedBytes {
     SharedCluster,
     /// mbarriers the thread has initialised.
     InitialisedBarriers,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffles_clamp_as_the_isa_says() {
+        assert_eq!(ShflMode::Up.source(3, 1, 0), (2, true));
+        assert!(!ShflMode::Up.source(0, 1, 0).1);
+        assert_eq!(ShflMode::Down.source(30, 1, 31), (31, true));
+        assert!(!ShflMode::Down.source(31, 1, 31).1);
+        assert_eq!(ShflMode::Bfly.source(5, 4, 31), (1, true));
+        // Width 8: segment mask 0x18 in bits 8-12, clamp 7.
+        let c = 0x18 << 8 | 7;
+        assert_eq!(ShflMode::Idx.source(13, 2, c), (10, true));
+        assert!(!ShflMode::Down.source(15, 1, 0x18 << 8 | 0x1f).1);
+    }
 }

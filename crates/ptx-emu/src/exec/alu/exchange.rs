@@ -7,41 +7,13 @@ use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
 use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, misrouted, rank_of, ranked};
 
-/// Lane a shuffle reads from and whether it is within bounds.
-#[inline(always)]
-fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
-    let segment = c >> 8 & 0x1f;
-    let clamp = c & 0x1f;
-    let b = b & 0x1f;
-    let max = (lane & segment) | (clamp & !segment);
-    let min = lane & segment;
-    match mode {
-        ShflMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max as i32),
-        ShflMode::Down => (lane + b, lane + b <= max),
-        ShflMode::Bfly => (lane ^ b, lane ^ b <= max),
-        ShflMode::Idx => {
-            let j = min | (b & !segment);
-            (j, j <= max)
-        }
-    }
-}
-
-/// The lane that one of a shuffle among all gets its value from, and whether it is within bounds.
-#[inline(always)]
-pub(crate) fn source_of(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
-    match shuffle_source(mode, lane, b, c) {
-        (source, true) => (source & 31, true),
-        (_, false) => (lane, false),
-    }
-}
-
 /// `shfl.sync`
 #[inline(always)]
 fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a, b, c]: [R32; 3]) {
     let (a, b, c) = (w.get(a), w.get(b), w.get(c));
     let source: [u32; 32] = each(
         #[inline(always)]
-        |i| source_of(mode, i as u32, b[i], c[i]).0,
+        |i| mode.source_among_all(i as u32, b[i], c[i]).0,
     );
     let v = each(
         #[inline(always)]
@@ -50,7 +22,7 @@ fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a
     let mut within = 0;
     if p.is_some() {
         for i in 0..32 {
-            let (_, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
+            let (_, ok) = mode.source(i as u32, b[i], c[i]);
             within |= u32::from(ok) << i;
         }
     }
@@ -115,7 +87,7 @@ pub(crate) fn readers_of(
 ) -> u32 {
     let (b, c) = (w.get(b), w.get(c));
     let reads = |lane: &usize| {
-        let (source, within) = shuffle_source(mode, *lane as u32, b[*lane], c[*lane]);
+        let (source, within) = mode.source(*lane as u32, b[*lane], c[*lane]);
         within && sources >> (source & 31) & 1 == 1
     };
     lanes(mask)
@@ -377,23 +349,5 @@ pub(crate) fn address(w: &mut Warp, mask: u32, op: &Op) {
             })
         }
         ref other => misrouted(other),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shuffles_clamp_as_the_isa_says() {
-        assert_eq!(shuffle_source(ShflMode::Up, 3, 1, 0), (2, true));
-        assert!(!shuffle_source(ShflMode::Up, 0, 1, 0).1);
-        assert_eq!(shuffle_source(ShflMode::Down, 30, 1, 31), (31, true));
-        assert!(!shuffle_source(ShflMode::Down, 31, 1, 31).1);
-        assert_eq!(shuffle_source(ShflMode::Bfly, 5, 4, 31), (1, true));
-        // Width 8: segment mask 0x18 in bits 8-12, clamp 7.
-        let c = 0x18 << 8 | 7;
-        assert_eq!(shuffle_source(ShflMode::Idx, 13, 2, c), (10, true));
-        assert!(!shuffle_source(ShflMode::Down, 15, 1, 0x18 << 8 | 0x1f).1);
     }
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use iced_x86::code_asm::*;
 
 use super::lanes::{Kind, Writer, active, half, predicate};
-use crate::exec::alu::exchange::source_of;
 use crate::op::operand::Register;
 use crate::op::{Inst, Op, Pc, Program, R32, Unit};
 
@@ -94,7 +93,8 @@ impl Writer<'_> {
                 };
                 self.asm.cmp(active(), -1)?;
                 self.asm.jne(otherwise)?;
-                let sources = std::array::from_fn(|lane| source_of(mode, lane as u32, b, c));
+                let sources: [_; 32] =
+                    std::array::from_fn(|lane| mode.source_among_all(lane as u32, b, c));
                 self.permute(d, a, sources.map(|(source, _)| source))?;
                 if let Some(p) = p {
                     let within = (0..).zip(sources).filter(|(_, (_, within))| *within);
