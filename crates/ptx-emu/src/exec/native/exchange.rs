@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::code_asm::*;
 
-use super::lanes::{Kind, Writer, active, half, predicate};
+use super::lanes::{Constants, Kind, Table, Writer, active, half, predicate};
 use crate::op::operand::Register;
 use crate::op::{Inst, Op, Pc, Program, R32, Unit};
-
-/// Registers that exchanges read, and that are the same constant in all lanes then: by instruction.
-pub(super) type Constants = BTreeMap<(Pc, R32), u32>;
 
 /// Those of a program, in which a warp may come to some instructions from elsewhere than the one
 /// before.
@@ -52,12 +49,6 @@ pub(super) fn constants(program: &Program, merges: &BTreeSet<Pc>) -> Constants {
         }
     }
     all
-}
-
-/// Lanes of a register that code refers to: their place, and what they are.
-pub(super) struct Table {
-    pub(super) label: CodeLabel,
-    pub(super) lanes: [u32; 32],
 }
 
 impl Writer<'_> {

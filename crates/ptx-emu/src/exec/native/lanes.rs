@@ -1,18 +1,27 @@
 //! The lanes an instruction is for, and how registers are read and written for them.
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use iced_x86::code_asm::*;
 
 use super::constants::Constant;
-use super::exchange::{Constants, Table};
 use super::{Helpers, Subnormals};
 use crate::exec::warp::Warp;
 use crate::op::operand::Register;
-use crate::op::{Guard, Inst, Op, P, Program, R32, R64};
+use crate::op::{Guard, Inst, Op, P, Pc, Program, R32, R64};
 
 /// Whether a template was written; the assembler's mistakes are the writer's own.
 pub(super) type Emitted = Result<bool, IcedError>;
+
+/// Registers that exchanges read, and that are the same constant in all lanes then: by instruction.
+pub(super) type Constants = BTreeMap<(Pc, R32), u32>;
+
+/// Lanes of a register that code refers to: their place, and what they are.
+pub(super) struct Table {
+    pub(super) label: CodeLabel,
+    pub(super) lanes: [u32; 32],
+}
 
 /// Lanes that an instruction writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`approximate`], [`compare`] and [`moves`] have a template for each
-//! usual instruction, [`access`] and [`apart`] for the usual loads and stores of words, [`exchange`] for shuffles; the
-//! others call the interpreter's own function.
+//! usual instruction, [`access`] and [`apart`] for the usual loads and stores of words,
+//! [`exchange`] for shuffles; the others call the interpreter's own function.
 //! Where lanes part or meet, a function says which path comes first, and code goes on there. Where
 //! the warp does not just go on after an instruction, the code stops.
 //!
