@@ -328,39 +328,35 @@ impl Cluster<'_> {
     #[inline(always)]
     fn wake(&mut self, cta: usize, warp: usize) -> Result<bool, Box<Fault>> {
         let own = &mut self.ctas[cta];
-        let w = &mut own.warps[warp];
-        match w.state {
-            State::Ready => Ok(true),
+        let ready = match own.warps[warp].state {
+            State::Ready => return Ok(true),
+            State::Done => false,
             // What most wait for.
             State::Waiting(Wait::Bar {
                 id,
                 generation,
                 kind: BarKind::Sync,
                 ..
-            }) if self.ear.is_none() => {
-                if own.named[id as usize].generation <= generation {
-                    own.asleep |= 1 << warp;
-                    return Ok(false);
-                }
-                w.state = State::Ready;
-                w.waits = w.waits.saturating_add(1);
-                w.pace = self.adversary.pace(w.waits);
-                Ok(true)
-            }
-            _ => self.wake_from(cta, warp),
+            }) if self.ear.is_none() => own.named[id as usize].generation > generation,
+            State::Waiting(wait) => return self.wake_from(cta, warp, wait),
+        };
+        match ready {
+            true => self.make_ready(cta, warp),
+            false => own.asleep |= 1 << warp,
         }
+        Ok(ready)
+    }
+
+    #[inline(always)]
+    fn make_ready(&mut self, cta: usize, warp: usize) {
+        let w = &mut self.ctas[cta].warps[warp];
+        w.state = State::Ready;
+        w.waits = w.waits.saturating_add(1);
+        w.pace = self.adversary.pace(w.waits);
     }
 
     #[inline(never)]
-    fn wake_from(&mut self, cta: usize, warp: usize) -> Result<bool, Box<Fault>> {
-        let wait = match &self.ctas[cta].warps[warp].state {
-            State::Ready => return Ok(true),
-            State::Done => {
-                self.ctas[cta].asleep |= 1 << warp;
-                return Ok(false);
-            }
-            State::Waiting(wait) => *wait,
-        };
+    fn wake_from(&mut self, cta: usize, warp: usize, wait: Wait) -> Result<bool, Box<Fault>> {
         let w = &self.ctas[cta].warps[warp];
         let ready = match wait {
             Wait::Bar {
@@ -392,10 +388,7 @@ impl Cluster<'_> {
         };
         if ready {
             self.pass_wait(self.ctas[cta].warps[warp].stopped, wait);
-            let w = &mut self.ctas[cta].warps[warp];
-            w.state = State::Ready;
-            w.waits = w.waits.saturating_add(1);
-            w.pace = self.adversary.pace(w.waits);
+            self.make_ready(cta, warp);
         } else if matches!(wait, Wait::Bar { .. } | Wait::Communication) {
             self.ctas[cta].asleep |= 1 << warp;
         }
