@@ -365,7 +365,7 @@ impl Writer<'_> {
     }
 
     /// The four words of rows in zmm16 to zmm19, in zmm20 to zmm23.
-    fn turn_rows(&mut self) -> Result<(), IcedError> {
+    pub(super) fn turn_rows(&mut self) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         asm.vpunpckldq(zmm24, zmm16, zmm17)?;
         asm.vpunpckhdq(zmm25, zmm16, zmm17)?;

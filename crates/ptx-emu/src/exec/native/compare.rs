@@ -54,10 +54,11 @@ impl Writer<'_> {
                     return Ok(false);
                 };
                 for (h, k) in HALVES.into_iter().zip([k3, k4]) {
-                    self.asm.vmovdqa32(zmm16, half(a, h))?;
+                    let a = self.read(a, h, zmm16)?;
+                    let b = self.read(b, h, zmm17)?;
                     match signed {
-                        true => self.asm.vpcmpd(k, zmm16, half(b, h), cmp)?,
-                        false => self.asm.vpcmpud(k, zmm16, half(b, h), cmp)?,
+                        true => self.asm.vpcmpd(k, a, b, cmp)?,
+                        false => self.asm.vpcmpud(k, a, b, cmp)?,
                     }
                 }
                 self.put_halves(d, inst)
@@ -69,8 +70,9 @@ impl Writer<'_> {
                 };
                 self.with_subnormals(subnormals, |writer| {
                     for (h, k) in HALVES.into_iter().zip([k3, k4]) {
-                        writer.asm.vmovaps(zmm16, half(a, h))?;
-                        writer.asm.vcmpps(k, zmm16, half(b, h), of_floats(cmp))?;
+                        let a = writer.read(a, h, zmm16)?;
+                        let b = writer.read(b, h, zmm17)?;
+                        writer.asm.vcmpps(k, a, b, of_floats(cmp))?;
                     }
                     Ok(true)
                 })?;

@@ -35,6 +35,7 @@ pub(crate) struct Constants {
     evens: [u32; 32],
     sixteens: [u32; 32],
     turned: Sixteen,
+    nan_replaced: Sixteen,
     /// Single words for all lanes.
     exp2: [u64; 10],
     shifter: u64,
@@ -68,6 +69,7 @@ pub(crate) static CONSTANTS: Constants = Constants {
     evens: evens_and_odds(),
     sixteens: narrowed(multiples(16)),
     turned: [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15],
+    nan_replaced: [0x1111_1100; 16],
     exp2: bits(EXP2),
     shifter: SHIFTER.to_bits(),
     // Of the series of 1/√(1 − e), from the third term on.
@@ -148,6 +150,8 @@ pub(super) enum Constant {
     Sixteens,
     /// The lanes of a square of four by four, turned.
     Turned,
+    /// For `vfixupimmps`: a number as it is, instead of a NaN what was there before.
+    NanReplaced,
     /// A coefficient of 2^f.
     Exp2(usize),
     Shifter,
@@ -184,6 +188,7 @@ impl Constant {
             Self::Evens => offset_of!(Constants, evens),
             Self::Sixteens => offset_of!(Constants, sixteens),
             Self::Turned => offset_of!(Constants, turned),
+            Self::NanReplaced => offset_of!(Constants, nan_replaced),
             Self::Exp2(i) => offset_of!(Constants, exp2) + 8 * i,
             Self::Shifter => offset_of!(Constants, shifter),
             Self::Root(i) => offset_of!(Constants, root) + 8 * i,

@@ -29,6 +29,14 @@ pub(super) fn rounded(v: AsmRegisterZmm, round: Round) -> AsmRegisterZmm {
     }
 }
 
+/// An operand that rounds like the processor does unless it is told otherwise.
+fn arithmetic(v: AsmRegisterZmm, round: Round) -> AsmRegisterZmm {
+    match round {
+        Round::Near => v,
+        round => rounded(v, round),
+    }
+}
+
 impl Writer<'_> {
     pub(super) fn float(&mut self, op: &Op) -> Emitted {
         match *op {
@@ -103,7 +111,7 @@ impl Writer<'_> {
             return Ok(false);
         }
         for h in HALVES {
-            self.asm.vmovdqa32(zmm16, half(a, h))?;
+            self.load(zmm16, a, h)?;
             if m.ftz {
                 self.flush(zmm16)?;
             }
@@ -125,7 +133,7 @@ impl Writer<'_> {
         h: i32,
         flush: bool,
     ) -> Result<(), IcedError> {
-        self.asm.vmovaps(zmm16, half(a, h))?;
+        self.load(zmm16, a, h)?;
         if flush {
             self.flush(zmm16)?;
         }
@@ -208,25 +216,14 @@ impl Writer<'_> {
 
     fn f32_bin(&mut self, op: FBin, m: FMods, d: R32, a: R32, b: R32) -> Emitted {
         for h in HALVES {
+            let a = self.read(a, h, zmm16)?;
+            let b = arithmetic(self.read(b, h, zmm17)?, m.round);
             let asm = &mut self.asm;
-            asm.vmovaps(zmm16, half(a, h))?;
-            if m.round == Round::Near {
-                let b = half(b, h);
-                match op {
-                    FBin::Add => asm.vaddps(zmm16, zmm16, b)?,
-                    FBin::Sub => asm.vsubps(zmm16, zmm16, b)?,
-                    FBin::Mul => asm.vmulps(zmm16, zmm16, b)?,
-                    _ => asm.vdivps(zmm16, zmm16, b)?,
-                }
-            } else {
-                asm.vmovaps(zmm17, half(b, h))?;
-                let b = rounded(zmm17, m.round);
-                match op {
-                    FBin::Add => asm.vaddps(zmm16, zmm16, b)?,
-                    FBin::Sub => asm.vsubps(zmm16, zmm16, b)?,
-                    FBin::Mul => asm.vmulps(zmm16, zmm16, b)?,
-                    _ => asm.vdivps(zmm16, zmm16, b)?,
-                }
+            match op {
+                FBin::Add => asm.vaddps(zmm16, a, b)?,
+                FBin::Sub => asm.vsubps(zmm16, a, b)?,
+                FBin::Mul => asm.vmulps(zmm16, a, b)?,
+                _ => asm.vdivps(zmm16, a, b)?,
             }
             self.put_result(m.sat, d, h)?;
         }
@@ -235,15 +232,10 @@ impl Writer<'_> {
 
     fn f32_fma(&mut self, m: FMods, d: R32, [a, b, c]: [R32; 3]) -> Emitted {
         for h in HALVES {
-            let asm = &mut self.asm;
-            asm.vmovaps(zmm16, half(a, h))?;
-            asm.vmovaps(zmm17, half(b, h))?;
-            if m.round == Round::Near {
-                asm.vfmadd213ps(zmm16, zmm17, half(c, h))?;
-            } else {
-                asm.vmovaps(zmm18, half(c, h))?;
-                asm.vfmadd213ps(zmm16, zmm17, rounded(zmm18, m.round))?;
-            }
+            let a = self.read(a, h, zmm17)?;
+            let b = arithmetic(self.read(b, h, zmm18)?, m.round);
+            self.load(zmm16, c, h)?;
+            self.asm.vfmadd231ps(zmm16, a, b)?;
             self.put_result(m.sat, d, h)?;
         }
         Ok(true)
@@ -276,7 +268,11 @@ impl Writer<'_> {
     /// Writes zmm16 as arithmetic does, between 0 and 1 if it saturates.
     fn put_result(&mut self, saturates: bool, d: R32, h: i32) -> Result<(), IcedError> {
         if !saturates {
-            return self.put_canonical(d, h);
+            // What flushes subnormals here has done so in zmm16.
+            let result = self.result(d, h);
+            self.asm.vmovaps(result, zmm0)?;
+            self.asm.vfixupimmps(result, zmm16, zmm1, 0)?;
+            return self.put_half(d, h, result);
         }
         self.saturate()?;
         self.put_half(d, h, zmm16)

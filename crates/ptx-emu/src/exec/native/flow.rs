@@ -1,12 +1,14 @@
 //! From a program to code: runs of instructions, their counts, and the ways in and out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 
 use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
 
 use super::exchange::constants;
+use super::grouped::groups;
+use super::kept::Kept;
 use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
 use super::moves::Parameters;
 use super::{Arguments, Helpers, Subnormals};
@@ -145,6 +147,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
     let (onward, exit) = (asm.create_label(), asm.create_label());
     let joins = joins(program);
     let firsts = firsts(program, &joins);
+    let merges = merges(program, &joins);
     let is_left = |pc: Pc| match program.insts.get(pc as usize) {
         Some(inst) => handling(program, &inst.op) == Handling::Left,
         None => true,
@@ -168,8 +171,11 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
             lanes: Lanes::All,
             held: None,
             subnormals: default_subnormals(program),
-            constants: constants(program, &merges(program, &joins)),
+            constants: constants(program, &merges),
+            groups: groups(program, &merges),
+            finders: BTreeMap::new(),
             tables: Vec::new(),
+            kept: Kept::new(program),
         },
         joins,
         labels,
@@ -189,6 +195,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
         }
     }
     compiler.write_asides()?;
+    compiler.writer.write_finders()?;
     compiler.writer.write_tables()?;
     compiler.finish()
 }
@@ -213,6 +220,7 @@ impl Compiler<'_> {
         if flushes {
             writer.set_subnormals(Subnormals::Flushed)?;
         }
+        writer.load_constants()?;
         let asm = &mut writer.asm;
         let mut stop = asm.create_label();
         asm.jmp(rsi)?;
@@ -227,6 +235,7 @@ impl Compiler<'_> {
             writer.set_subnormals(Subnormals::Kept)?;
         }
         let asm = &mut writer.asm;
+        asm.vzeroupper()?;
         asm.shl(r15, 32)?;
         asm.or(rax, r15)?;
         asm.add(rsp, 8)?;
@@ -267,8 +276,8 @@ impl Compiler<'_> {
             asm.mov(rdi, qword_ptr(rdi + offset_of!(Arguments, cluster) as i32))?;
             asm.mov(rsi, rbx)?;
             asm.mov(rax, helper as u64)?;
-            asm.call(rax)?;
-            asm.jmp(self.onward)?;
+            self.writer.call_function()?;
+            self.writer.asm.jmp(self.onward)?;
         }
         Ok(())
     }
@@ -313,6 +322,7 @@ impl Compiler<'_> {
             asm.add(count(class), n)?;
         }
         self.writer.held = None;
+        self.writer.kept.begin(last);
         for pc in first..last {
             self.instruction(pc)?;
         }
@@ -342,6 +352,8 @@ impl Compiler<'_> {
         let mut on = asm.create_label();
         asm.cmp(r15d, self.lengths[at])?;
         asm.jb(on)?;
+        self.writer.forget_groups()?;
+        let asm = &mut self.writer.asm;
         asm.mov(eax, active())?;
         asm.cmp(eax, dword_ptr(warp(offset_of!(Warp, live))))?;
         asm.je(whole)?;
@@ -365,6 +377,8 @@ impl Compiler<'_> {
     fn instruction(&mut self, pc: Pc) -> Result<(), IcedError> {
         let program = self.writer.program;
         let inst = &program.insts[pc as usize];
+        let adds = inst.guard.pred.is_none() && self.writer.kind != Kind::Stepped;
+        self.writer.kept.step(pc, adds);
         let mut done = self.writer.asm.create_label();
         match handling(program, &inst.op) {
             Handling::Computed => self.computed(inst, done)?,
@@ -411,6 +425,7 @@ impl Compiler<'_> {
         let writer = &mut self.writer;
         writer.held = None;
         let mut done = writer.asm.create_label();
+        writer.grouped(pc, inst, done)?;
         writer.access(pc, inst, (done, skipped))?;
         writer.exchange(pc, inst, done)?;
         writer.load_lanes(inst.guard, skipped)?;
@@ -432,7 +447,7 @@ impl Compiler<'_> {
             _ => Subnormals::Kept,
         };
         writer.with_subnormals(subnormals, |writer| {
-            writer.asm.call(rax)?;
+            writer.call_function()?;
             Ok(true)
         })?;
         let asm = &mut writer.asm;

@@ -28,10 +28,13 @@ impl Writer<'_> {
                 c,
             } => {
                 for h in HALVES {
-                    self.asm.vmovdqa32(zmm16, half(a, h))?;
-                    self.asm.vpmulld(zmm16, zmm16, half(b, h))?;
-                    self.asm.vpaddd(zmm16, zmm16, half(c, h))?;
-                    self.put_half(d, h, zmm16)?;
+                    let a = self.read(a, h, zmm16)?;
+                    let b = self.read(b, h, zmm17)?;
+                    self.asm.vpmulld(zmm16, a, b)?;
+                    let c = self.read(c, h, zmm17)?;
+                    let result = self.result(d, h);
+                    self.asm.vpaddd(result, zmm16, c)?;
+                    self.put_half(d, h, result)?;
                 }
                 Ok(true)
             }
@@ -39,10 +42,10 @@ impl Writer<'_> {
             Op::MadWide32 { signed, d, a, b, c } => self.mad_wide(signed, d, a, b, Some(c)),
             Op::Lop3 { lut, d, a, b, c } => {
                 for h in HALVES {
-                    self.asm.vmovdqa32(zmm16, half(a, h))?;
-                    self.asm.vmovdqa32(zmm17, half(b, h))?;
-                    self.asm
-                        .vpternlogd(zmm16, zmm17, half(c, h), u32::from(lut))?;
+                    self.load(zmm16, a, h)?;
+                    let b = self.read(b, h, zmm17)?;
+                    let c = self.read(c, h, zmm18)?;
+                    self.asm.vpternlogd(zmm16, b, c, u32::from(lut))?;
                     self.put_half(d, h, zmm16)?;
                 }
                 Ok(true)
@@ -74,46 +77,47 @@ impl Writer<'_> {
 
     fn bin32(&mut self, op: IBin, d: R32, a: R32, b: R32) -> Emitted {
         for h in HALVES {
-            let (asm, b) = (&mut self.asm, half(b, h));
-            asm.vmovdqa32(zmm16, half(a, h))?;
+            let a = self.read(a, h, zmm16)?;
+            let b = self.read(b, h, zmm17)?;
+            let result = self.result(d, h);
+            let asm = &mut self.asm;
             match op {
-                IBin::Add => asm.vpaddd(zmm16, zmm16, b)?,
-                IBin::Sub => asm.vpsubd(zmm16, zmm16, b)?,
-                IBin::MulLo => asm.vpmulld(zmm16, zmm16, b)?,
-                IBin::And => asm.vpandd(zmm16, zmm16, b)?,
-                IBin::Or => asm.vpord(zmm16, zmm16, b)?,
-                IBin::Xor => asm.vpxord(zmm16, zmm16, b)?,
-                IBin::MinS => asm.vpminsd(zmm16, zmm16, b)?,
-                IBin::MinU => asm.vpminud(zmm16, zmm16, b)?,
-                IBin::MaxS => asm.vpmaxsd(zmm16, zmm16, b)?,
-                IBin::MaxU => asm.vpmaxud(zmm16, zmm16, b)?,
+                IBin::Add => asm.vpaddd(result, a, b)?,
+                IBin::Sub => asm.vpsubd(result, a, b)?,
+                IBin::MulLo => asm.vpmulld(result, a, b)?,
+                IBin::And => asm.vpandd(result, a, b)?,
+                IBin::Or => asm.vpord(result, a, b)?,
+                IBin::Xor => asm.vpxord(result, a, b)?,
+                IBin::MinS => asm.vpminsd(result, a, b)?,
+                IBin::MinU => asm.vpminud(result, a, b)?,
+                IBin::MaxS => asm.vpmaxsd(result, a, b)?,
+                IBin::MaxU => asm.vpmaxud(result, a, b)?,
                 // Amounts from the width on shift everything out, as in PTX.
-                IBin::Shl => asm.vpsllvd(zmm16, zmm16, b)?,
-                IBin::ShrU => asm.vpsrlvd(zmm16, zmm16, b)?,
-                IBin::ShrS => asm.vpsravd(zmm16, zmm16, b)?,
+                IBin::Shl => asm.vpsllvd(result, a, b)?,
+                IBin::ShrU => asm.vpsrlvd(result, a, b)?,
+                IBin::ShrS => asm.vpsravd(result, a, b)?,
                 IBin::MulHiS | IBin::MulHiU => {
                     // Products of the even lanes, and of the odd ones.
-                    asm.vmovdqa32(zmm17, b)?;
-                    asm.vpsrlq(zmm18, zmm16, 32)?;
-                    asm.vpsrlq(zmm19, zmm17, 32)?;
+                    asm.vpsrlq(zmm18, a, 32)?;
+                    asm.vpsrlq(zmm19, b, 32)?;
                     if op == IBin::MulHiS {
-                        asm.vpmuldq(zmm16, zmm16, zmm17)?;
+                        asm.vpmuldq(result, a, b)?;
                         asm.vpmuldq(zmm18, zmm18, zmm19)?;
                     } else {
-                        asm.vpmuludq(zmm16, zmm16, zmm17)?;
+                        asm.vpmuludq(result, a, b)?;
                         asm.vpmuludq(zmm18, zmm18, zmm19)?;
                     }
-                    asm.vpsrlq(zmm16, zmm16, 32)?;
+                    asm.vpsrlq(result, result, 32)?;
                     asm.mov(ecx, 0xaaaa)?;
                     asm.kmovd(k3, ecx)?;
-                    asm.vmovdqa32(zmm16.k3(), zmm18)?;
+                    asm.vmovdqa32(result.k3(), zmm18)?;
                 }
                 _ => {
                     debug_assert_eq!(h, 0);
                     return Ok(false);
                 }
             }
-            self.put_half(d, h, zmm16)?;
+            self.put_half(d, h, result)?;
         }
         Ok(true)
     }

@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use iced_x86::code_asm::*;
 
 use super::constants::Constant;
+use super::kept::Kept;
 use super::{Helpers, Subnormals};
 use crate::exec::warp::Warp;
 use crate::op::operand::Register;
@@ -16,6 +17,19 @@ pub(super) type Emitted = Result<bool, IcedError>;
 
 /// Registers that exchanges read, and that are the same constant in all lanes then: by instruction.
 pub(super) type Constants = BTreeMap<(Pc, R32), u32>;
+
+/// Loads of shared memory whose addresses differ by constants from those of the first of them.
+pub(super) type Groups = BTreeMap<Pc, Grouped>;
+
+/// A group by its first load, and how far all of them are from the addresses in their register, at
+/// least and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grouped {
+    pub(super) first: Pc,
+    pub(super) reach: (i32, i32),
+    /// Where code keeps what it found out of it.
+    pub(super) place: usize,
+}
 
 /// Lanes of a register that code refers to: their place, and what they are.
 pub(super) struct Table {
@@ -61,7 +75,11 @@ pub(super) struct Writer<'a> {
     /// What the processor is set to between instructions.
     pub(super) subnormals: Subnormals,
     pub(super) constants: Constants,
+    pub(super) groups: Groups,
+    /// What finds out how the lanes of a group lie, by its first load.
+    pub(super) finders: BTreeMap<Pc, CodeLabel>,
     pub(super) tables: Vec<Table>,
+    pub(super) kept: Kept,
 }
 
 /// The quarters of a warp: eight lanes each.
@@ -106,9 +124,9 @@ pub(super) fn constant_part(constant: Constant, part: usize) -> AsmMemoryOperand
     zmmword_ptr(rbp + (constant.offset() + 64 * part) as i32)
 }
 
-/// zmm31 for the lanes of a half.
-fn half_lanes(half: i32) -> AsmRegisterZmm {
-    [zmm31.k1(), zmm31.k2()][half as usize]
+/// A vector for the lanes of a half.
+fn half_lanes(v: AsmRegisterZmm, half: i32) -> AsmRegisterZmm {
+    [v.k1(), v.k2()][half as usize]
 }
 
 /// zmm31 for the lanes of a quarter.
@@ -169,15 +187,58 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Half of a register: where it is held, or where it was loaded to.
+    pub(super) fn read(
+        &mut self,
+        r: R32,
+        h: i32,
+        otherwise: AsmRegisterZmm,
+    ) -> Result<AsmRegisterZmm, IcedError> {
+        if let Some(held) = self.kept.find(r, h) {
+            return Ok(held);
+        }
+        let v = self.kept.take(r, h).unwrap_or(otherwise);
+        self.asm.vmovdqa32(v, half(r, h))?;
+        Ok(v)
+    }
+
+    /// Loads half of a register.
+    pub(super) fn load(&mut self, v: AsmRegisterZmm, r: R32, h: i32) -> Result<(), IcedError> {
+        let held = self.read(r, h, v)?;
+        match held == v {
+            true => Ok(()),
+            false => self.asm.vmovdqa32(v, held),
+        }
+    }
+
     /// Writes half of a register from a vector.
     pub(super) fn put_half(&mut self, d: R32, h: i32, v: AsmRegisterZmm) -> Result<(), IcedError> {
-        let asm = &mut self.asm;
         if self.lanes == Lanes::All {
-            return asm.vmovdqa32(half(d, h), v);
+            self.asm.vmovdqa32(half(d, h), v)?;
+            return match self.kept.renew(d, h) {
+                Some(held) if held != v => self.asm.vmovdqa32(held, v),
+                _ => Ok(()),
+            };
         }
-        asm.vmovdqa32(zmm31, half(d, h))?;
-        asm.vmovdqa32(half_lanes(h), v)?;
-        asm.vmovdqa32(half(d, h), zmm31)
+        let all = match self.kept.find(d, h) {
+            Some(held) => held,
+            None => {
+                let all = self.kept.take(d, h).unwrap_or(zmm31);
+                self.asm.vmovdqa32(all, half(d, h))?;
+                all
+            }
+        };
+        self.asm.vmovdqa32(half_lanes(all, h), v)?;
+        self.asm.vmovdqa32(half(d, h), all)
+    }
+
+    /// Where half of a register is best computed, once its operands are read: where it will be
+    /// held, or zmm30.
+    pub(super) fn result(&mut self, d: R32, h: i32) -> AsmRegisterZmm {
+        match self.lanes {
+            Lanes::All => self.kept.renew(d, h).unwrap_or(zmm30),
+            Lanes::Some => zmm30,
+        }
     }
 
     /// Writes a quarter of a 32-bit register.
@@ -187,6 +248,7 @@ impl Writer<'_> {
         q: i32,
         v: AsmRegisterYmm,
     ) -> Result<(), IcedError> {
+        self.kept.drop(d, q / 2);
         let asm = &mut self.asm;
         if self.lanes == Lanes::All {
             return asm.vmovdqa32(quarter(d, q), v);
@@ -249,6 +311,7 @@ impl Writer<'_> {
         let (program, helper) = (std::ptr::from_ref(self.program), self.helpers.compute);
         // The function may change mask registers.
         self.held = None;
+        self.kept.forget();
         self.with_subnormals(Subnormals::Kept, |writer| {
             let asm = &mut writer.asm;
             match whole {
@@ -259,8 +322,22 @@ impl Writer<'_> {
             asm.mov(rsi, std::ptr::from_ref(inst) as u64)?;
             asm.mov(rcx, program as u64)?;
             asm.mov(rax, helper as u64)?;
-            asm.call(rax)?;
+            writer.call_function()?;
             Ok(true)
         })
+    }
+
+    /// Calls the function whose address is in rax.
+    pub(super) fn call_function(&mut self) -> Result<(), IcedError> {
+        // Other code would be slowed down by what is in the higher halves.
+        self.asm.vzeroupper()?;
+        self.asm.call(rax)?;
+        self.load_constants()
+    }
+
+    /// Loads the constants that vector registers hold all the time.
+    pub(super) fn load_constants(&mut self) -> Result<(), IcedError> {
+        self.asm.vmovdqa32(zmm0, constant(Constant::Nan))?;
+        self.asm.vmovdqa32(zmm1, constant(Constant::NanReplaced))
     }
 }

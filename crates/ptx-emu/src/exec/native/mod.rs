@@ -5,8 +5,8 @@
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`approximate`], [`compare`] and [`moves`] have a template for each
-//! usual instruction, [`access`] and [`apart`] for the usual loads and stores of words,
-//! [`exchange`] for shuffles; the others call the interpreter's own function.
+//! usual instruction, [`access`], [`apart`] and [`grouped`] for the usual loads and stores of
+//! words, [`exchange`] for shuffles; the others call the interpreter's own function.
 //! Where lanes part or meet, a function says which path comes first, and code goes on there. Where
 //! the warp does not just go on after an instruction, the code stops.
 //!
@@ -19,9 +19,10 @@
 //! | r15d | instructions it may still execute |
 //! | rbp | [`constants::CONSTANTS`] |
 //! | `[rsp]` | the [`Arguments`] |
+//! | zmm0, zmm1 | [`constants::CONSTANTS`] for NaNs |
+//! | zmm2 to zmm15 | halves of registers, as [`kept`] has it |
 //!
 //! An instruction may change rax, rcx, rdx, rsi, rdi, r8 to r11, zmm16 to zmm31 and k1 to k7.
-//! The lower vector registers are left alone, so that nothing need be cleared for other code.
 
 mod access;
 mod apart;
@@ -31,7 +32,9 @@ mod constants;
 mod exchange;
 mod float;
 mod flow;
+mod grouped;
 mod integer;
+mod kept;
 mod lanes;
 mod moves;
 
@@ -46,6 +49,9 @@ use crate::exec::lanes::{V32, V64};
 use crate::exec::storage::region::Site;
 use crate::exec::warp::Warp;
 use crate::op::{Op, Program};
+
+/// Groups of loads that code knows of at a time.
+pub(crate) const FOUND: usize = 4;
 
 /// What code is called with.
 #[repr(C)]
@@ -72,6 +78,9 @@ pub(crate) struct Arguments {
     pub(crate) generation: *const u64,
     /// The kernel's parameters.
     pub(crate) params: *const u8,
+    /// Groups of loads that were found last and how their lanes lie, and where each half begins.
+    pub(crate) found: [u32; FOUND],
+    pub(crate) firsts: [[u64; 2]; FOUND],
     /// Where code puts the places of lanes that it takes one by one.
     pub(crate) places: MaybeUninit<V64>,
 }

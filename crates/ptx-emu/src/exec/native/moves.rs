@@ -152,7 +152,7 @@ impl Writer<'_> {
         change: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>,
     ) -> Emitted {
         for h in HALVES {
-            self.asm.vmovdqa32(zmm16, half(a, h))?;
+            self.load(zmm16, a, h)?;
             change(&mut self.asm)?;
             self.put_half(d, h, zmm16)?;
         }

@@ -7,7 +7,7 @@ use crate::config::Engine;
 use crate::exec::alu::exchange;
 use crate::exec::checked::Checked;
 use crate::exec::cluster::{Cluster, Flow};
-use crate::exec::native::{Arguments, CONSTANTS, Helpers, WordAccess, compile};
+use crate::exec::native::{Arguments, CONSTANTS, FOUND, Helpers, WordAccess, compile};
 use crate::exec::units::compute_rare;
 use crate::exec::units::plain::plain;
 use crate::exec::warp::{State, Warp};
@@ -97,6 +97,8 @@ impl Cluster<'_> {
             sites: self.sites.as_ptr(),
             generation: &self.drafts.generation,
             params: self.env.params.as_ptr(),
+            found: [0; FOUND],
+            firsts: [[0; 2]; FOUND],
             cluster: std::ptr::from_mut(self).cast(),
             places: MaybeUninit::uninit(),
         };
@@ -424,6 +426,93 @@ mod tests {
             let compiled = ran(Engine::Compiled, seed, limit);
             let interpreted = ran(Engine::Interpreted, seed, limit);
             assert_eq!(compiled, interpreted, "seed {seed}, limit {limit}");
+        }
+    }
+
+    /// Two warps that load words of shared memory by a few registers with constants added, by turns:
+    /// words of lanes that lie `step` bytes apart in each half of a warp, and the halves `far`
+    /// apart; then what is `beyond` that.
+    const GROUPS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .entry k(.param .u64 out, .param .u32 step, .param .u32 far, .param .u32 beyond)\n{\n\
+        .reg .b32 %r<40>;\n.reg .b64 %rd<9>;\n.reg .pred %p;\n\
+        .shared .align 16 .b8 tile[8192];\n\
+        ld.param.u64 %rd1, [out];\nld.param.u32 %r20, [step];\nld.param.u32 %r21, [far];\n\
+        ld.param.u32 %r22, [beyond];\nmov.u32 %r1, %tid.x;\nmov.u32 %r30, tile;\n\
+        shl.b32 %r2, %r1, 2;\nFILL: add.u32 %r3, %r30, %r2;\nmul.lo.u32 %r4, %r2, 2654435761;\n\
+        st.shared.u32 [%r3], %r4;\nadd.u32 %r2, %r2, 256;\nsetp.lt.u32 %p, %r2, 8192;\n\
+        @%p bra FILL;\nbar.sync 0;\n\
+        and.b32 %r5, %r1, 15;\nshr.u32 %r6, %r1, 4;\nmul.lo.u32 %r5, %r5, %r20;\n\
+        mad.lo.u32 %r5, %r6, %r21, %r5;\nadd.u32 %r5, %r5, %r30;\n\
+        cvt.u64.u32 %rd2, %r5;\nmov.u32 %r19, 0;\nmov.u32 %r18, 3;\n\
+        LOOP: ld.shared.u32 %r7, [%r5];\nld.shared.v4.u32 {%r8, %r9, %r10, %r11}, [%rd2+32];\n\
+        mad.lo.u32 %r19, %r19, 31, %r7;\nmad.lo.u32 %r19, %r19, 31, %r8;\n\
+        ld.shared.u32 %r7, [%r5+20];\nmad.lo.u32 %r19, %r19, 31, %r9;\n\
+        ld.shared.v4.u32 {%r12, %r13, %r14, %r15}, [%rd2+16];\nmad.lo.u32 %r19, %r19, 31, %r7;\n\
+        mad.lo.u32 %r19, %r19, 31, %r10;\nmad.lo.u32 %r19, %r19, 31, %r11;\n\
+        mad.lo.u32 %r19, %r19, 31, %r12;\nmad.lo.u32 %r19, %r19, 31, %r13;\n\
+        ld.shared.u64 %rd3, [%r5+8];\nld.shared.u64 %rd4, [%r5+16];\nadd.u64 %rd3, %rd3, %rd4;\n\
+        cvt.u32.u64 %r16, %rd3;\nmad.lo.u32 %r19, %r19, 31, %r16;\n\
+        mad.lo.u32 %r19, %r19, 31, %r14;\nmad.lo.u32 %r19, %r19, 31, %r15;\n\
+        add.u32 %r5, %r5, %r22;\nld.shared.u32 %r7, [%r5+4];\nadd.u32 %r19, %r19, %r7;\n\
+        ld.shared.u32 %r7, [%r5+24];\nmad.lo.u32 %r19, %r19, 31, %r7;\n\
+        sub.u32 %r5, %r5, %r22;\nsub.u32 %r18, %r18, 1;\nsetp.ne.u32 %p, %r18, 0;\n\
+        @%p bra LOOP;\nmul.wide.u32 %rd5, %r1, 4;\nadd.u64 %rd1, %rd1, %rd5;\n\
+        st.global.u32 [%rd1], %r19;\nret;\n}\n";
+
+    #[test]
+    fn loads_by_one_register_are_alike_in_both_engines_however_lanes_lie() {
+        if Level::best() < Level::Avx512 {
+            return;
+        }
+        let ran = |engine, seed, [step, far, beyond]: [u32; 3]| {
+            let module = Module::load(GROUPS).expect("it compiles");
+            let mut memory = Memory::new();
+            let out = memory.alloc(256).expect("memory");
+            let config = Config {
+                engine,
+                seed,
+                ..Config::default()
+            };
+            let params = crate::Params::new().pointer(out);
+            let params = params.u32(step).u32(far).u32(beyond);
+            let launch = Launch::new("k").block([64, 1, 1]).params(params);
+            let ran = launch.config(config).run(&module, &mut memory);
+            let counters = ran.map(|report| report.counters);
+            (
+                counters.is_ok(),
+                format!("{counters:?} {:?}", memory.read_vec(out, 256)),
+            )
+        };
+        let lies = [
+            [0, 0],
+            [0, 64],
+            [16, 0],
+            [16, 256],
+            [8, 128],
+            [4, 64],
+            [48, 16],
+            [32, 1008],
+        ];
+        for ([step, far], seed) in lies
+            .into_iter()
+            .flat_map(|lie| (0..8).map(move |s| (lie, s)))
+        {
+            for (beyond, is_good) in [(0, true), (64, true), (8192, false), (2, false)] {
+                let words = [step, far, beyond];
+                let compiled = ran(Engine::Compiled, seed, words);
+                assert_eq!(
+                    compiled,
+                    ran(Engine::Interpreted, seed, words),
+                    "{words:?}, {seed}"
+                );
+                let aligned = step % 16 == 0 && far % 16 == 0;
+                assert_eq!(
+                    compiled.0,
+                    is_good && aligned,
+                    "{words:?}, {seed}: {}",
+                    compiled.1
+                );
+            }
         }
     }
 
