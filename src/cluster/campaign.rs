@@ -53,7 +53,15 @@ pub(super) struct Submission {
 pub(super) struct LockedCampaign {
     pub folder: PathBuf,
     pub campaign: Campaign,
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for LockedCampaign {
+    fn drop(&mut self) {
+        // Closing alone does not: a process that another thread starts has the file until it
+        // begins its program.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Campaign {
@@ -93,7 +101,7 @@ impl Campaign {
         let script = task_script(folder, &round, order.shards, &order.words)?;
         write(&folder.join("task.sh"), script.as_bytes())?;
         let held = LockedCampaign {
-            _lock: lock(folder)?,
+            lock: lock(folder)?,
             folder: folder.to_owned(),
             campaign,
         };
@@ -137,7 +145,7 @@ impl LockedCampaign {
         Ok(Self {
             folder,
             campaign,
-            _lock: lock,
+            lock,
         })
     }
 
