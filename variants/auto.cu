@@ -50,7 +50,7 @@ cost      = [
 [[pick]]
 contender = "decode"
 cost      = [
-  { ns = 4.047, of = "1000" },
+  { ns = 3.70, of = "1000" },
   { ns = 0.4771, of = "minimum" },
   { ns = 0.5911, of = "groups * 100" },
   { ns = 2.615, of = "ALL_TILES" },

@@ -158,6 +158,10 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
 
 constexpr u32 TILES_APART = GRID / SPLIT;
 
+__device__ __forceinline__ const TensorMap* maps_of(const Args& args, u32 group) {
+  return (ONE_M || group < NEAR_GROUPS ? args.near_maps : args.maps) + group * MAPS;
+}
+
 // Two threads ask for all stages of all tiles, in the order they are consumed, each
 // for its half of every stage.
 struct Producer {
@@ -174,7 +178,7 @@ struct Producer {
   __device__ __forceinline__ bool done() const { return tile >= args.tile_count; }
 
   __device__ __forceinline__ void load(bool gate, bool up) {
-    const TensorMap* maps = args.maps + work.group * MAPS;
+    const TensorMap* maps = maps_of(args, work.group);
     if (gate) {
       ptx::mbarrier_arrive_expect_tx(shared.full[slot], SLOT_BYTES);
       load_gate(shared.ring[slot], shared.scales[slot], shared.full[slot], maps, work, stage);
@@ -270,7 +274,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   Producer producer(args, shared);
-  prefetch_maps(args, producer.work.group, threadIdx.x);
+  prefetch_maps(maps_of(args, producer.work.group), threadIdx.x);
   const bool first = threadIdx.x == CONSUMERS, second = threadIdx.x == CONSUMERS + 32;
   if (first) {
     for (u32 i = 0; i < SLOTS; ++i) {

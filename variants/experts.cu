@@ -183,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   if (first_tile(threadIdx.x / 32) < args.tile_count && threadIdx.x / 32 < TEAM_TILES)
-    prefetch_maps(args, work_of(args, first_tile(threadIdx.x / 32)).group, threadIdx.x % 32);
+    prefetch_maps(args.maps + work_of(args, first_tile(threadIdx.x / 32)).group * MAPS, threadIdx.x % 32);
   if (threadIdx.x == 0) {
     for (u32 i = 0; i < SLOTS; ++i) {
       ptx::mbarrier_init(shared.full[i], 1);

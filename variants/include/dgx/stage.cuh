@@ -50,8 +50,8 @@ __device__ __forceinline__ bool uses_map(u32 map) {
 }
 
 // One thread for each map: all at once, not one after the other by the first copies.
-__device__ __forceinline__ void prefetch_maps(const Args& args, u32 group, u32 thread) {
-  if (thread < MAPS && uses_map(thread)) ptx::tma_prefetch_map(args.maps + group * MAPS + thread);
+__device__ __forceinline__ void prefetch_maps(const TensorMap* maps, u32 thread) {
+  if (thread < MAPS && uses_map(thread)) ptx::tma_prefetch_map(maps + thread);
 }
 
 // First feature of a tile.

@@ -78,7 +78,7 @@ struct Work {
   u32 group;
 
   __device__ __forceinline__ const TensorMap* map(const Args& args, u32 which) const {
-    return args.maps + group * MAPS + which;
+    return (ONE_M > 0 ? args.near_maps : args.maps + group * MAPS) + which;
   }
 };
 
@@ -524,7 +524,7 @@ __device__ __forceinline__ void make_late(Shared& shared, const Args& args, u32 
 template <typename Product>
 __device__ __forceinline__ void multiply_all(const Args& args) {
   Shared& shared = shared_memory<Shared>();
-  if (ONE_M > 0 && threadIdx.x < Product::USED_MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
+  if (ONE_M > 0 && threadIdx.x < Product::USED_MAPS) ptx::tma_prefetch_map(args.near_maps + threadIdx.x);
   open(shared);
   const u32 warp = threadIdx.x / 32;
   if (warp >= CONSUMER_WARPS) {

@@ -223,7 +223,7 @@ impl Tables {
             group_count: call.group_order.len() as u32,
             tile_count: call.tile_count,
         };
-        let args = args.bytes(operator, &addresses.groups);
+        let args = args.bytes(operator, &addresses.groups, &maps);
         let mut binder = Binder {
             addresses: &addresses,
             maps: &maps,
@@ -385,10 +385,12 @@ mod tests {
                 .collect::<String>()
         };
         let tensors: Vec<&[u8]> = tensors.iter().map(|t| &**t).collect();
+        let args = &tables.params[0][0];
+        assert_eq!(args[1472..][..tables.maps.len()], tables.maps);
         let found = [
             digest(&tensors),
             digest(&[&tables.groups]),
-            digest(&[&tables.params[0][0]]),
+            digest(&[&args[..1440]]),
             digest(&[&tables.maps]),
         ];
         assert_eq!(

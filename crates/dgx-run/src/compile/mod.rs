@@ -61,7 +61,9 @@ pub enum Error {
     Missing { looked: String },
     #[error("cannot load NVRTC from {path}: {reason}")]
     Unloadable { path: PathBuf, reason: String },
-    #[error("NVRTC {found} at {path} is too old: 12.0 or newer compiles for sm_90a")]
+    #[error(
+        "NVRTC {found} at {path} is too old: 12.1 or newer compiles for sm_90a and parameters above 4 KB"
+    )]
     TooOld { found: String, path: PathBuf },
     #[error("{wanted} was asked for, but another libnvrtc.so is found first on the library path")]
     Shadowed { wanted: PathBuf },

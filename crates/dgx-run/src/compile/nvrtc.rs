@@ -72,7 +72,7 @@ impl Nvrtc {
             path: path.clone(),
             reason: format!("nvrtcVersion: {e}"),
         })?;
-        if major < 12 {
+        if (major, minor) < (12, 1) {
             let found = format!("{major}.{minor}");
             return Err(Error::TooOld { found, path });
         }

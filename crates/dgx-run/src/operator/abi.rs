@@ -5,10 +5,14 @@ use dgx_core::fields::{PointedPart, storage_type};
 use dgx_core::operator::Operator;
 
 pub(crate) const SCRATCH_SLOTS: usize = 8;
-/// Groups that [`Args`] holds itself.
+/// Groups that [`Args`] holds itself, and whose tensor maps it holds.
 pub(crate) const NEAR_GROUPS: usize = 8;
 /// Bytes of a tensor map in device memory.
 pub(crate) const TENSOR_MAP: usize = 128;
+/// Where one may begin: at a multiple of this many bytes.
+const MAP_ALIGNMENT: usize = 64;
+/// A variant with more gets none in [`Args`]: parameters have 32 KB.
+const MOST_NEAR_MAPS: usize = 24;
 /// Bytes of [`Args`] before its groups.
 const HEAD: usize = 3 * 8 + 8 * SCRATCH_SLOTS + 2 * 4;
 
@@ -40,9 +44,15 @@ pub(crate) fn group_bytes(operator: &Operator) -> usize {
     (8 * words + 4 * (operator.sizes.len() + 2)).next_multiple_of(8)
 }
 
-/// Bytes of `dgx::Args` of `operator`.
-pub(crate) fn args_bytes(operator: &Operator) -> usize {
-    HEAD + NEAR_GROUPS * group_bytes(operator)
+/// Bytes of `dgx::Args` of `operator`, for a variant with `maps` tensor maps a group.
+pub(crate) fn args_bytes(operator: &Operator, maps: usize) -> usize {
+    let groups = HEAD + NEAR_GROUPS * group_bytes(operator);
+    match maps {
+        1..=MOST_NEAR_MAPS => {
+            groups.next_multiple_of(MAP_ALIGNMENT) + NEAR_GROUPS * maps * TENSOR_MAP
+        }
+        _ => groups,
+    }
 }
 
 /// `dgx::Args`, the one parameter of a kernel without `args`.
@@ -57,22 +67,30 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// With the first of `groups` repeated: a kernel reads parameters without a load.
-    pub(crate) fn bytes(&self, operator: &Operator, groups: &[Group]) -> Vec<u8> {
+    /// With the first of `groups` and their `maps` repeated: a kernel reads parameters without a
+    /// load.
+    pub(crate) fn bytes(&self, operator: &Operator, groups: &[Group], maps: &[u8]) -> Vec<u8> {
         let words = [self.groups, self.maps, self.deal];
         let words = words.iter().chain(&self.scratch);
         let mut bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
         let counts = [self.group_count, self.tile_count];
         bytes.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
         bytes.extend(groups.iter().take(NEAR_GROUPS).flat_map(Group::bytes));
-        bytes.resize(args_bytes(operator), 0);
+        bytes.resize(args_bytes(operator, 0), 0);
+        let maps_each = maps.len() / groups.len().max(1);
+        let size = args_bytes(operator, maps_each / TENSOR_MAP);
+        if size > bytes.len() {
+            bytes.resize(bytes.len().next_multiple_of(MAP_ALIGNMENT), 0);
+            bytes.extend(maps.iter().take(NEAR_GROUPS * maps_each));
+            bytes.resize(size, 0);
+        }
         bytes
     }
 }
 
 /// The text that kernels of `operator` include as `dgx/abi.cuh`.
 pub(crate) fn header(operator: &Operator) -> String {
-    let (group, args) = (group_bytes(operator), args_bytes(operator));
+    let (group, args) = (group_bytes(operator), args_bytes(operator, 0));
     let mut members = String::new();
     for field in operator.fields() {
         let tensor = operator.tensor(&field);
@@ -118,7 +136,7 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 
 // Opaque to device code: only TMA instructions look inside.
-struct alignas(64) TensorMap {{
+struct alignas({MAP_ALIGNMENT}) TensorMap {{
   u8 opaque[{TENSOR_MAP}];
 }};
 
@@ -140,11 +158,16 @@ struct Args {{
   u32 group_count;
   u32 tile_count;
   Group near[NEAR_GROUPS];  // the first of `groups` again: parameters cost no load
+#if MAPS > 0 && MAPS <= {MOST_NEAR_MAPS}  // parameters have 32 KB
+  TensorMap near_maps[NEAR_GROUPS * MAPS];  // theirs again, where no copy waits for memory
+#endif
 }};
 
 static_assert(sizeof(TensorMap) == {TENSOR_MAP}, \"the driver fixes the size of a tensor map\");
 static_assert(sizeof(Group) == {group}, \"keep in step with crates/dgx-run/src/operator/abi.rs\");
+#if MAPS == 0
 static_assert(sizeof(Args) == {args}, \"keep in step with crates/dgx-run/src/operator/abi.rs\");
+#endif
 
 }}  // namespace dgx
 ",
@@ -162,9 +185,10 @@ mod tests {
         assert_eq!(
             (
                 group_bytes(default_operator()),
-                args_bytes(default_operator())
+                args_bytes(default_operator(), 0),
+                args_bytes(default_operator(), 3)
             ),
-            (168, 1440)
+            (168, 1440, 1472 + 8 * 3 * 128)
         );
         let group = Group {
             pointers: (1..=10).collect(),
@@ -177,6 +201,24 @@ mod tests {
         let at = |offset: usize| bytes[offset];
         assert_eq!([at(72), at(144), at(148), at(152)], [10, 21, 22, 23]);
         assert_eq!([at(156), at(160), bytes.len() as u8], [24, 25, 168]);
+    }
+
+    /// Those of the first eight groups, behind the groups, where a map may begin.
+    #[test]
+    fn arguments_end_with_the_first_groups_maps() {
+        let groups = vec![Group::default(); 9];
+        let maps: Vec<u8> = (0..9)
+            .flat_map(|group| vec![group + 1; 2 * TENSOR_MAP])
+            .collect();
+        let bytes = Args::default().bytes(default_operator(), &groups, &maps);
+        assert_eq!(bytes.len(), args_bytes(default_operator(), 2));
+        assert_eq!(bytes[1440..1472], [0; 32]);
+        assert_eq!(bytes[1472..], maps[..8 * 2 * TENSOR_MAP]);
+        let few = Args::default().bytes(default_operator(), &groups[..1], &maps[..TENSOR_MAP]);
+        assert_eq!(few.len(), args_bytes(default_operator(), 1));
+        assert_eq!((few[1472], few[1472 + TENSOR_MAP]), (1, 0));
+        let many = Args::default().bytes(default_operator(), &groups[..1], &[1; 25 * TENSOR_MAP]);
+        assert_eq!(many.len(), 1440);
     }
 
     /// The header in the repository, which people read, equals the generated one except for its
