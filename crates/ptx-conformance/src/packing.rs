@@ -91,8 +91,11 @@ fn join(planes: &[u8], width: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(planes.len());
     let mut previous = 0u64;
     for i in 0..count {
-        let difference: Vec<u8> = (0..width).map(|plane| planes[plane * count + i]).collect();
-        previous = previous.wrapping_add(word(&difference));
+        let mut difference = [0; 8];
+        for plane in 0..width {
+            difference[plane] = planes[plane * count + i];
+        }
+        previous = previous.wrapping_add(u64::from_le_bytes(difference));
         bytes.extend_from_slice(&previous.to_le_bytes()[..width]);
     }
     bytes

@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 
+use crate::numbers::pack_bits;
+
 /// Operand types, by the values worth trying and the bytes they take in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -100,10 +102,7 @@ impl Ty {
 
     /// Little-endian bytes of the values.
     pub(crate) fn pack(self, values: &[u64]) -> Vec<u8> {
-        values
-            .iter()
-            .flat_map(|v| v.to_le_bytes()[..self.bytes()].to_vec())
-            .collect()
+        pack_bits(values, 8 * self.bytes())
     }
 }
 

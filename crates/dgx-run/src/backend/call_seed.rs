@@ -160,9 +160,13 @@ impl CallSeed {
     /// `byte` makes each byte from a random bit and its index modulo sixteen. One hash gives the
     /// bits for sixteen bytes, because there can be gigabytes.
     fn fill(self, from: u64, bytes: &mut [u8], byte: impl Fn(u8, u64) -> u8) {
+        // Sixteen bytes where all bits are 0, and where all are 1: of a hash, each bit chooses.
+        let all = |bit| u128::from_le_bytes(std::array::from_fn(|at| byte(bit, at as u64)));
+        let (zeros, ones): (u128, u128) = (all(0), all(1));
         let sixteen = |nth: u64| -> [u8; 16] {
-            let bits = self.hash(nth);
-            std::array::from_fn(|at| byte((bits >> at & 1) as u8, at as u64))
+            let [low, high, ..] = self.hash(nth).to_le_bytes();
+            let chosen = u128::from(bytes_of(low)) | u128::from(bytes_of(high)) << 64;
+            (zeros ^ (zeros ^ ones) & chosen).to_le_bytes()
         };
         let place = (from % 16) as usize;
         let before = (16 - place) % 16;
@@ -182,6 +186,13 @@ impl CallSeed {
     fn hash(self, what: u64) -> u64 {
         mix(self.0 ^ mix(what))
     }
+}
+
+/// A byte of ones for each bit that is set, the first bit's lowest.
+fn bytes_of(bits: u8) -> u64 {
+    let one_each = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+    // Adding carries into the top bit of a byte that is not 0, and never out of one.
+    ((one_each + 0x7f7f_7f7f_7f7f_7f7f) >> 7 & 0x0101_0101_0101_0101) * 0xff
 }
 
 #[cfg(test)]
@@ -208,6 +219,19 @@ mod tests {
             for from in 0..100 {
                 let part = filled(fill, CallSeed(3), 0x100 + from as u64, 100 - from);
                 assert_eq!(part, whole[from..]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_bit_of_a_hash_chooses_the_byte_at_its_place() {
+        let call_seed = CallSeed(5);
+        for nth in 0..64 {
+            let mut bytes = [0; 16];
+            call_seed.fill(16 * nth, &mut bytes, |bit, at| bit << 7 | at as u8);
+            for (at, byte) in bytes.into_iter().enumerate() {
+                let bit = (call_seed.hash(nth) >> at & 1) as u8;
+                assert_eq!(byte, bit << 7 | at as u8);
             }
         }
     }

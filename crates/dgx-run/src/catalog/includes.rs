@@ -69,7 +69,15 @@ pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut quote = None;
-    while let Some(c) = rest.chars().next() {
+    loop {
+        // Before one of these nothing begins or ends.
+        let special = |byte| matches!(byte, b'<' | b'/' | b'"' | b'\\' | b'\n');
+        let plain = rest.bytes().position(special).unwrap_or(rest.len());
+        out.push_str(&rest[..plain]);
+        rest = &rest[plain..];
+        let Some(c) = rest.chars().next() else {
+            return out;
+        };
         if quote.is_none() && rest.starts_with('<') && asks(&out) {
             // A name in angle brackets is not code: `//` in it is not a comment.
             let line = rest.lines().next().unwrap_or_default();
@@ -101,7 +109,6 @@ pub(super) fn without_comments(text: &str) -> String {
         out.push_str(&rest[..len]);
         rest = &rest[len..];
     }
-    out
 }
 
 /// Whether the preceding text is an `include` or `__has_include` that expects a name.

@@ -129,40 +129,41 @@ fn best_exchange(
     busiest: usize,
     looked_at: &mut usize,
 ) -> Option<TileExchange> {
-    let cost = |worker: &WorkerTiles, place: usize| costs[worker.tiles[place] as usize];
     let from = &workers[busiest];
     let all: usize = workers.iter().map(|worker| worker.tiles.len()).sum();
-    let mut best: Option<(u64, TileExchange)> = None;
+    let mut best = None;
+    let mut least = from.load;
     for given in 1..from.tiles.len() {
         *looked_at += all - from.tiles.len();
-        let long = cost(from, given);
+        let long = costs[from.tiles[given] as usize];
         // Another tile of that length makes the same trades.
-        if (1..given).any(|earlier| cost(from, earlier) == long) {
+        let mut earlier = from.tiles[1..given].iter();
+        if earlier.any(|tile| costs[*tile as usize] == long) {
             continue;
         }
-        for (to, worker) in workers.iter().enumerate().filter(|(w, _)| *w != busiest) {
-            // After a exchange the longer of the two lasts at least as long as their mean.
-            let least = best.as_ref().map_or(from.load, |(least, _)| *least);
-            if from.load.midpoint(worker.load) >= least {
+        for (to, worker) in workers.iter().enumerate() {
+            // After an exchange the longer of the two lasts at least as long as their mean.
+            if to == busiest || from.load.midpoint(worker.load) >= least {
                 continue;
             }
-            for taken in std::iter::once(None).chain((1..worker.tiles.len()).map(Some)) {
-                let short = taken.map_or(0, |place| cost(worker, place));
+            for (place, tile) in worker.tiles.iter().enumerate() {
+                // The first tile stays: in its place nothing is taken.
+                let taken = (place > 0).then_some(place);
+                let short = if place > 0 { costs[*tile as usize] } else { 0 };
                 if short >= long {
                     continue;
                 }
-                let loads = (
-                    from.load.saturating_sub(long - short),
-                    worker.load.saturating_add(long - short),
-                );
-                let worse = loads.0.max(loads.1);
-                if worse < best.as_ref().map_or(from.load, |(least, _)| *least) {
-                    best = Some((worse, TileExchange { given, to, taken }));
+                let moved = long - short;
+                let left = from.load.saturating_sub(moved);
+                let worse = left.max(worker.load.saturating_add(moved));
+                if worse < least {
+                    least = worse;
+                    best = Some(TileExchange { given, to, taken });
                 }
             }
         }
     }
-    best.map(|(_, exchange)| exchange)
+    best
 }
 
 #[cfg(test)]

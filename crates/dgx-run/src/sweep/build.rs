@@ -66,7 +66,8 @@ pub(super) fn refusal_of(
     kernels: &[KernelReport],
     call: &OperatorCall,
 ) -> Option<(usize, Refusal)> {
-    let (limits, args) = (&plan.device.limits, abi::args_bytes(&plan.round.operator));
+    let limits = &plan.device.limits;
+    let args = abi::args_bytes(&plan.round.operator, call.maps.len());
     let mut launches = call.launches.iter().enumerate();
     launches.find_map(|(place, launch)| Some((place, refusal(limits, kernels, launch, args)?)))
 }
