@@ -39,6 +39,10 @@ const LATEST_START: u64 = 16;
 /// Clusters of a grid that are slow, on average. Slow turns cost host time.
 const SLOW_CLUSTERS: u64 = 16;
 
+/// Rounds between two orders of a cluster without slow warps, on average. In each of them every
+/// warp has its turn.
+const CALM_ROUNDS: u64 = 16;
+
 /// 2^64 over each number from 2 on, rounded down: as many as a CTA has warps, and some more.
 const RECIPROCALS: [u64; 65] = {
     let mut all = [0; 65];
@@ -151,12 +155,13 @@ impl Adversary {
 
     /// Whether the order of priorities changes.
     pub(crate) fn reorders(&mut self) -> bool {
-        self.draw(4) == 0
+        let most = if self.slow { 4 } else { CALM_ROUNDS };
+        self.draw(most) == 0
     }
 
     /// Whether the first ones are offered a turn again before the last ones have had theirs.
     pub(crate) fn insists(&mut self) -> bool {
-        self.draw(4) > 0
+        self.slow && self.draw(4) > 0
     }
 
     /// Draws the order in which warps are offered their turns.
