@@ -11,6 +11,7 @@ use iced_x86::code_asm::*;
 use super::Arguments;
 use super::constants::Constant;
 use super::lanes::{HALVES, Kind, Lanes, QUARTERS, Writer, active, constant_part, half, wide};
+use super::rows::Row;
 use crate::counters::Counters;
 use crate::exec::storage::region::Site;
 use crate::memory::STRIDE;
@@ -69,6 +70,8 @@ pub(super) struct Plain<'p> {
     pub(super) addr: Addr,
     pub(super) slots: &'p [Slot],
     pub(super) writes: bool,
+    /// The row that it is in.
+    pub(super) row: Option<Row>,
     /// Where the code goes on if the lanes lie apart.
     apart: CodeLabel,
     /// Where it goes on to the function.
@@ -161,6 +164,7 @@ impl Writer<'_> {
             addr,
             slots: pool(self.program, list),
             writes: matches!(inst.op, Op::St { .. }),
+            row: self.rows.get(&pc).copied(),
             apart: self.asm.create_label(),
             otherwise: self.asm.create_label(),
             done,
@@ -173,6 +177,10 @@ impl Writer<'_> {
             self.asm.cmp(active(), -1)?;
             self.asm.jne(plain.otherwise)?;
             self.asm.mov(r8, qword_ptr(rsp))?;
+            self.lanes = Lanes::All;
+            if let Some(row) = plain.row {
+                self.take_aside(pc, &plain, row)?;
+            }
             match (words.shared, addr.base) {
                 (true, base) => self.shared_access(&plain, base)?,
                 (false, Base::R64(r)) => self.global_load(&plain, r, Site::number(pc))?,
@@ -180,13 +188,15 @@ impl Writer<'_> {
             }
             self.asm.set_label(&mut plain.apart)?;
             self.asm.mov(eax, -1)?;
-            self.lanes = Lanes::All;
         } else {
             self.lanes = Lanes::Some;
             self.load_lanes(inst.guard, skipped)?;
             self.asm.mov(r8, qword_ptr(rsp))?;
+            if let Some(row) = plain.row {
+                self.take_aside(pc, &plain, row)?;
+            }
         }
-        self.lanes_apart(&plain, Site::number(pc))?;
+        self.lanes_apart(&plain, pc)?;
         self.asm.set_label(&mut plain.otherwise)?;
         self.asm.zero_bytes()
     }

@@ -19,7 +19,7 @@ use super::lanes::{HALVES, Lanes, QUARTERS, Writer, constant, constant_part, hal
 use crate::counters::Counters;
 use crate::exec::storage::region::Site;
 use crate::exec::warp::Warp;
-use crate::op::{Base, R32, R64, SHARED_BASE, Slot};
+use crate::op::{Base, Pc, R32, R64, SHARED_BASE, Slot};
 
 /// The places of a half of the lanes of shared memory, and of a quarter of those of an allocation.
 const HALF_PLACES: [AsmRegisterZmm; 2] = [zmm16, zmm17];
@@ -33,7 +33,7 @@ const LANES: [AsmRegisterK; 4] = [k1, k5, k2, k6];
 
 impl Plain<'_> {
     /// Bits of an offset that alignment makes zero.
-    fn turn(&self) -> i32 {
+    pub(super) fn turn(&self) -> i32 {
         self.each().trailing_zeros() as i32
     }
 
@@ -45,7 +45,7 @@ impl Plain<'_> {
 
 impl Writer<'_> {
     /// Does an access of the lanes of eax and is done; goes on otherwise.
-    pub(super) fn lanes_apart(&mut self, plain: &Plain<'_>, site: usize) -> Result<(), IcedError> {
+    pub(super) fn lanes_apart(&mut self, plain: &Plain<'_>, pc: Pc) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         if !plain.writes {
             // A load for all lanes that live is also one for those that have exited.
@@ -56,10 +56,16 @@ impl Writer<'_> {
             asm.je(plain.otherwise)?;
             asm.set_label(&mut some)?;
         }
+        let site = Site::number(pc);
         asm.kmovd(k1, eax)?;
         asm.kshiftrd(k5, k1, 8)?;
         asm.kshiftrd(k2, k1, 16)?;
         asm.kshiftrd(k6, k1, 24)?;
+        if let (Some(row), Base::R64(r)) =
+            (plain.row.filter(|row| row.first == pc), plain.addr.base)
+        {
+            self.take_rows(plain, row, (r, site))?;
+        }
         let counted = match (plain.words.shared, plain.addr.base) {
             (true, base) => self.shared_places(plain, base)?,
             (false, Base::R64(r)) => self.global_places(plain, r, site)?,
@@ -91,7 +97,7 @@ impl Writer<'_> {
     }
 
     /// Puts the bytes' offsets from rsi aside, lane by lane; those of other lanes are zero.
-    fn put_aside(&mut self, plain: &Plain<'_>) -> Result<(), IcedError> {
+    pub(super) fn put_aside(&mut self, plain: &Plain<'_>) -> Result<(), IcedError> {
         let all = self.lanes == Lanes::All;
         let places = offset_of!(Arguments, places) as i32;
         let asm = &mut self.asm;
@@ -152,27 +158,43 @@ impl Writer<'_> {
         r: R64,
         site: usize,
     ) -> Result<usize, IcedError> {
+        let reach = (plain.addr.offset as i32, plain.each());
+        let otherwise = plain.otherwise;
+        self.places_within(r, site, reach, plain.turn(), otherwise)?;
+        Ok(offset_of!(Counters, global_read))
+    }
+
+    /// The places of lanes of an allocation at an offset from a register, and rsi where it begins;
+    /// goes to `otherwise` unless so many bytes of each are in it, and aligned.
+    pub(super) fn places_within(
+        &mut self,
+        r: R64,
+        site: usize,
+        (offset, bytes): (i32, i32),
+        turn: i32,
+        otherwise: CodeLabel,
+    ) -> Result<(), IcedError> {
         let site = of_site(site);
         let asm = &mut self.asm;
         asm.mov(r9, call(offset_of!(Arguments, sites)))?;
         asm.mov(rdx, call(offset_of!(Arguments, generation)))?;
         asm.mov(rdx, qword_ptr(rdx))?;
         asm.cmp(rdx, site(offset_of!(Site, generation)))?;
-        asm.jne(plain.otherwise)?;
+        asm.jne(otherwise)?;
         asm.cmp(site(offset_of!(Site, marked)), 0)?;
-        asm.jne(plain.otherwise)?;
+        asm.jne(otherwise)?;
         asm.mov(rdx, site(offset_of!(Site, length)))?;
-        asm.sub(rdx, plain.each())?;
-        asm.jb(plain.otherwise)?;
-        asm.shr(rdx, plain.turn())?;
+        asm.sub(rdx, bytes)?;
+        asm.jb(otherwise)?;
+        asm.shr(rdx, turn)?;
         asm.vpbroadcastq(zmm20, rdx)?;
         asm.mov(rdx, site(offset_of!(Site, base)))?;
-        asm.sub(rdx, plain.addr.offset as i32)?;
+        asm.sub(rdx, offset)?;
         asm.vpbroadcastq(zmm21, rdx)?;
         for (q, place) in QUARTERS.into_iter().zip(QUARTER_PLACES) {
             asm.vmovdqa64(place, wide(r, q))?;
             asm.vpsubq(place, place, zmm21)?;
-            asm.vprorq(place, place, plain.turn())?;
+            asm.vprorq(place, place, turn)?;
         }
         asm.vpcmpnleuq(k3.k1(), zmm16, zmm20)?;
         asm.vpcmpnleuq(k4.k5(), zmm17, zmm20)?;
@@ -181,9 +203,8 @@ impl Writer<'_> {
         asm.vpcmpnleuq(k7.k6(), zmm19, zmm20)?;
         asm.korw(k4, k4, k7)?;
         asm.kortestw(k3, k4)?;
-        asm.jne(plain.otherwise)?;
-        asm.mov(rsi, site(offset_of!(Site, host)))?;
-        Ok(offset_of!(Counters, global_read))
+        asm.jne(otherwise)?;
+        asm.mov(rsi, site(offset_of!(Site, host)))
     }
 
     /// Stores a word of each lane of a half, and another with `word`.
@@ -287,7 +308,12 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn put_slot(&mut self, slot: Slot, h: i32, v: AsmRegisterZmm) -> Result<(), IcedError> {
+    pub(super) fn put_slot(
+        &mut self,
+        slot: Slot,
+        h: i32,
+        v: AsmRegisterZmm,
+    ) -> Result<(), IcedError> {
         match slot {
             Slot::W32(r) => self.put_half(r, h, v),
             _ => Ok(()),
@@ -349,7 +375,7 @@ impl Writer<'_> {
     }
 
     /// Four words of each lane of a half, in zmm20 to zmm23: rows of every fourth lane, turned.
-    fn sixteen_rows(&mut self, plain: &Plain<'_>, h: i32) -> Result<(), IcedError> {
+    pub(super) fn sixteen_rows(&mut self, plain: &Plain<'_>, h: i32) -> Result<(), IcedError> {
         let firsts = [xmm16, xmm17, xmm18, xmm19];
         let rows = [zmm16, zmm17, zmm18, zmm19];
         for (lane, (first, row)) in (0..).zip(firsts.into_iter().zip(rows)) {

@@ -11,6 +11,7 @@ use super::grouped::groups;
 use super::kept::Kept;
 use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
 use super::moves::Parameters;
+use super::rows::rows;
 use super::{Arguments, Helpers, Subnormals};
 use crate::code::{Code, Entries};
 use crate::counters::CLASSES;
@@ -173,6 +174,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
             subnormals: default_subnormals(program),
             constants: constants(program, &merges),
             groups: groups(program, &merges),
+            rows: rows(program, &merges),
             finders: BTreeMap::new(),
             tables: Vec::new(),
             kept: Kept::new(program),

@@ -13,7 +13,7 @@ use super::access::{WordAccess, call};
 use super::constants::Constant;
 use super::lanes::{Grouped, Groups, HALVES, Kind, QUARTERS, Writer, active, constant};
 use super::lanes::{constant_part, half, wide};
-use super::{Arguments, FOUND};
+use super::{Arguments, FOUND, ROWS};
 use crate::counters::Counters;
 use crate::op::operand::Register;
 use crate::op::{Base, Inst, Op, Pc, Program, SHARED_BASE, Slot, Unit, pool};
@@ -148,10 +148,10 @@ fn found(grouped: Grouped) -> AsmMemoryOperand {
 }
 
 impl Writer<'_> {
-    /// Forgets which groups were found: an instruction is not come to from the one before.
+    /// Forgets which groups and rows were found: an instruction is not come to from the one before.
     pub(super) fn forget_groups(&mut self) -> Result<(), IcedError> {
         self.asm.mov(r8, qword_ptr(rsp))?;
-        for place in (0..4 * FOUND).step_by(8) {
+        for place in (0..4 * (FOUND + ROWS)).step_by(8) {
             self.asm
                 .mov(call(offset_of!(Arguments, found) + place), 0)?;
         }

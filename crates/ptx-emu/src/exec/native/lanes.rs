@@ -7,6 +7,7 @@ use iced_x86::code_asm::*;
 
 use super::constants::Constant;
 use super::kept::Kept;
+use super::rows::Rows;
 use super::{Helpers, Subnormals};
 use crate::exec::warp::Warp;
 use crate::op::operand::Register;
@@ -76,6 +77,7 @@ pub(super) struct Writer<'a> {
     pub(super) subnormals: Subnormals,
     pub(super) constants: Constants,
     pub(super) groups: Groups,
+    pub(super) rows: Rows,
     /// What finds out how the lanes of a group lie, by its first load.
     pub(super) finders: BTreeMap<Pc, CodeLabel>,
     pub(super) tables: Vec<Table>,

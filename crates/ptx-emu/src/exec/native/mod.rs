@@ -5,8 +5,8 @@
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`approximate`], [`compare`] and [`moves`] have a template for each
-//! usual instruction, [`access`], [`apart`] and [`grouped`] for the usual loads and stores of
-//! words, [`exchange`] for shuffles; the others call the interpreter's own function.
+//! usual instruction, [`access`], [`apart`], [`grouped`] and [`rows`] for the usual loads and
+//! stores of words, [`exchange`] for shuffles; the others call the interpreter's own function.
 //! Where lanes part or meet, a function says which path comes first, and code goes on there. Where
 //! the warp does not just go on after an instruction, the code stops.
 //!
@@ -37,6 +37,7 @@ mod integer;
 mod kept;
 mod lanes;
 mod moves;
+mod rows;
 
 pub(crate) use access::WordAccess;
 pub(crate) use constants::CONSTANTS;
@@ -52,6 +53,9 @@ use crate::op::{Op, Program};
 
 /// Groups of loads that code knows of at a time.
 pub(crate) const FOUND: usize = 4;
+
+/// Rows of words that code keeps at a time.
+pub(crate) const ROWS: usize = 4;
 
 /// What code is called with.
 #[repr(C)]
@@ -79,8 +83,10 @@ pub(crate) struct Arguments {
     /// The kernel's parameters.
     pub(crate) params: *const u8,
     /// Groups of loads that were found last and how their lanes lie, and where each half begins.
-    pub(crate) found: [u32; FOUND],
+    /// Behind them, rows whose words are put aside, by their first loads.
+    pub(crate) found: [u32; FOUND + ROWS],
     pub(crate) firsts: [[u64; 2]; FOUND],
+    pub(crate) rows: MaybeUninit<[[V32; 4]; ROWS]>,
     /// Where code puts the places of lanes that it takes one by one.
     pub(crate) places: MaybeUninit<V64>,
 }

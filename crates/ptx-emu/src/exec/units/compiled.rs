@@ -7,7 +7,7 @@ use crate::config::Engine;
 use crate::exec::alu::exchange;
 use crate::exec::checked::Checked;
 use crate::exec::cluster::{Cluster, Flow};
-use crate::exec::native::{Arguments, CONSTANTS, FOUND, Helpers, WordAccess, compile};
+use crate::exec::native::{Arguments, CONSTANTS, FOUND, Helpers, ROWS, WordAccess, compile};
 use crate::exec::units::compute_rare;
 use crate::exec::units::plain::plain;
 use crate::exec::warp::{State, Warp};
@@ -97,8 +97,9 @@ impl Cluster<'_> {
             sites: self.sites.as_ptr(),
             generation: &self.drafts.generation,
             params: self.env.params.as_ptr(),
-            found: [0; FOUND],
+            found: [0; FOUND + ROWS],
             firsts: [[0; 2]; FOUND],
+            rows: MaybeUninit::uninit(),
             cluster: std::ptr::from_mut(self).cast(),
             places: MaybeUninit::uninit(),
         };
