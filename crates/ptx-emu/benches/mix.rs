@@ -1,6 +1,6 @@
 //! Speed on ten kernels of different kinds, as a compiler makes them with fast math: warp
 //! instructions per second on one core. Each is run once and compared with a result computed here
-//! before it is timed. The last lines are the fastest samples and their median, and how much longer
+//! before it is timed. The last lines are the medians of each and of all, and how much longer
 //! each takes when all of its warps are traced, and when all of its accesses are listened to for
 //! hazards, of which none may be found.
 //!
@@ -9,7 +9,7 @@
 //! listened to for hazards, and prints how long it takes; `MIX_COUNT=1` counts bank conflicts and
 //! the distinct bytes that are touched, too.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput};
 use ptx_emu::trace::Watch;
@@ -142,6 +142,13 @@ fn cpu_time() -> Duration {
     let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
     assert_eq!(status, 0, "this clock is everywhere the benchmark runs");
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+/// Neither the least nor the mean: a virtual machine's clock of the processor is wrong at times, by
+/// much.
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
 }
 
 fn level() -> Level {
@@ -419,23 +426,25 @@ impl Case {
     /// Runs for two seconds, for a profiler, and prints the speed.
     fn repeat(&mut self) {
         let module = Module::load(self.ptx).expect("the benchmark's own PTX");
-        let (mut best, mut all) = (Duration::MAX, Duration::ZERO);
-        if sanitized_only() {
-            while all < Duration::from_secs(2) {
-                let time = self.sanitize(&module);
-                self.check();
-                (best, all) = (best.min(time), all + time);
-            }
-            let time = best.as_secs_f64() * 1e3;
-            println!("{:>10} {time:8.2} ms when listened to", self.name);
-            return;
-        }
-        while all < Duration::from_secs(2) {
-            let (instructions, time) = self.run(&module);
+        let (mut times, mut executed) = (Vec::new(), 0);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(2) {
+            let time = match sanitized_only() {
+                true => self.sanitize(&module),
+                false => {
+                    let (instructions, time) = self.run(&module);
+                    executed = instructions;
+                    time
+                }
+            };
             self.check();
-            (best, all) = (best.min(time), all + time);
-            if all >= Duration::from_secs(2) {
-                let speed = instructions as f64 / best.as_secs_f64() / 1e6;
+            times.push(time);
+        }
+        let time = median(times).as_secs_f64();
+        match sanitized_only() {
+            true => println!("{:>10} {:8.2} ms when listened to", self.name, time * 1e3),
+            false => {
+                let speed = executed as f64 / time / 1e6;
                 println!("{:>10} {speed:8.2} M warp instructions/s", self.name);
             }
         }
@@ -511,14 +520,14 @@ fn main() {
         return cases.iter().for_each(|case| case().repeat());
     }
     let mut criterion = Criterion::default().configure_from_args();
-    let mut fastest: Vec<(&str, f64)> = Vec::new();
+    let mut speeds: Vec<(&str, f64)> = Vec::new();
     let mut slower: Vec<(&str, f64, f64)> = Vec::new();
     for case in cases {
         let mut case = case();
         let module = Module::load(case.ptx).expect("the benchmark's own PTX");
-        let (instructions, first) = case.run(&module);
+        let (instructions, _) = case.run(&module);
         case.check();
-        let mut best = first;
+        let mut times = Vec::new();
         let mut group = criterion.benchmark_group("mix");
         group
             .sample_size(10)
@@ -526,31 +535,29 @@ fn main() {
         group.warm_up_time(Duration::from_millis(1));
         group.throughput(Throughput::Elements(instructions));
         group.bench_function(case.name, |b| {
-            b.iter_custom(|times| {
+            b.iter_custom(|calls| {
                 let one = |_| {
                     let (_, time) = case.run(&module);
-                    best = best.min(time);
+                    times.push(time);
                     time
                 };
-                (0..times).map(one).sum()
+                (0..calls).map(one).sum()
             });
         });
         group.finish();
-        fastest.push((case.name, instructions as f64 / best.as_secs_f64() / 1e6));
-        let traced = (0..5).map(|_| case.trace(&module)).min();
-        let sanitized = (0..3).map(|_| case.sanitize(&module)).min();
-        let plain = (0..5).map(|_| case.run(&module).1).min();
-        if let (Some(traced), Some(sanitized), Some(plain)) = (traced, sanitized, plain) {
-            let times = |slow: Duration| slow.as_secs_f64() / plain.as_secs_f64();
-            slower.push((case.name, times(traced), times(sanitized)));
-        }
+        let plain = median(times).as_secs_f64();
+        speeds.push((case.name, instructions as f64 / plain / 1e6));
+        let traced = median((0..5).map(|_| case.trace(&module)).collect());
+        let sanitized = median((0..5).map(|_| case.sanitize(&module)).collect());
+        let times = |slow: Duration| slow.as_secs_f64() / plain;
+        slower.push((case.name, times(traced), times(sanitized)));
     }
     criterion.final_summary();
-    for (name, speed) in &fastest {
+    for (name, speed) in &speeds {
         println!("{name:>10} {speed:8.2} M warp instructions/s");
     }
-    fastest.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let median = (fastest[4].1 + fastest[5].1) / 2.0;
+    speeds.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let median = (speeds[4].1 + speeds[5].1) / 2.0;
     println!("{:>10} {median:8.2} M warp instructions/s", "median");
     for (name, traced, sanitized) in &slower {
         println!(

@@ -315,6 +315,22 @@ fn instruction(draws: &mut Draws, form: &str) -> String {
     format!("{name} {}", filled(draws, operands))
 }
 
+/// Loads of words near the last one, which may be of one row with it, among other instructions.
+fn neighbours(draws: &mut Draws, body: &mut String) {
+    for _ in 0..draws.below(5) {
+        if draws.below(2) == 0 {
+            let form = draws.pick(INSTRUCTIONS);
+            if !form.contains(".sync") {
+                _ = writeln!(body, "{};", instruction(draws, form));
+            }
+        }
+        let guard = draws.pick(&["", "", "", "", "", "", "@%p4 "]);
+        let (register, offset) = (draws.below(6), *draws.of(&[-8, -4, 0, 4, 8, 12]));
+        let form = *draws.of(&["ld.global.u32 %r", "ld.global.f32 %f", "ld.u32 %r"]);
+        _ = writeln!(body, "{guard}{form}{register}, [%g+{offset}];");
+    }
+}
+
 fn kernel(draws: &mut Draws) -> String {
     let mut body = String::new();
     let mut open: Vec<usize> = Vec::new();
@@ -367,6 +383,9 @@ fn kernel(draws: &mut Draws) -> String {
                     filled(draws, operands)
                 };
                 _ = writeln!(body, "{guard}{name} {filled};");
+                if width == 4 && form.starts_with("ld.global") {
+                    neighbours(draws, &mut body);
+                }
             }
             _ => {
                 let guard = draws.pick(&["", "", "", "@%p0 ", "@!%p1 ", "@%p5 "]);

@@ -1,6 +1,8 @@
 //! Missing and wrong barriers between warps.
 
-use crate::planted;
+use ptx_emu::Launch;
+
+use crate::{planted, planted_in};
 
 /// Address of the word of thread `%r1` in `%r2`, of its neighbour a warp further on in `%r3`.
 const NEIGHBOURS: &str = "shl.b32 %r2, %r1, 2; mov.u32 %r4, tile; add.u32 %r2, %r2, %r4;
@@ -50,6 +52,32 @@ fn a_barrier_missing_before_an_overwrite() {
         let seen = planted("overwrite", &body, threads, &right);
         seen.at_least(86, 56);
     }
+}
+
+/// Most of its clusters have no slow warps.
+#[test]
+fn barriers_missing_in_a_large_grid() {
+    let (ctas, threads) = (64, 256);
+    let launch = Launch::new("k").grid([ctas, 1, 1]).block([threads, 1, 1]);
+    let own = format!(
+        "{NEIGHBOURS} mov.u32 %r20, %ctaid.x; mad.lo.u32 %r20, %r20, %r5, %r1;
+         mul.wide.u32 %rd2, %r20, 4; add.s64 %rd3, %rd1, %rd2;"
+    );
+    let after = format!(
+        "{own} mov.u32 %r22, tile; shl.b32 %r23, %r19, 2; add.u32 %r22, %r22, %r23;
+         setp.eq.u32 %p1, %r18, 7; @%p1 st.shared.u32 [%r22], %r19; <<bar.sync 0;>>
+         ld.shared.u32 %r7, [%r22]; st.global.u32 [%rd3], %r7;"
+    );
+    planted_in(&launch, "table", &after, &|i| i as u32 % 32).at_least(120, 60);
+    let overwrite = format!(
+        "{own} st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r7, [%r3]; <<bar.sync 0;>>
+         add.u32 %r8, %r1, 1000; st.shared.u32 [%r2], %r8; bar.sync 0;
+         ld.shared.u32 %r9, [%r3]; sub.u32 %r9, %r9, 1000; min.u32 %r10, %r7, %r9;
+         max.u32 %r11, %r7, %r9; shl.b32 %r11, %r11, 16; or.b32 %r10, %r10, %r11;
+         st.global.u32 [%rd3], %r10;"
+    );
+    let right = |i: usize| neighbour(256)(i % 256) * 0x1_0001;
+    planted_in(&launch, "overwrite", &overwrite, &right).at_least(120, 60);
 }
 
 #[test]

@@ -517,6 +517,69 @@ mod tests {
         }
     }
 
+    /// Threads that sum words of rows of their own, fewer the more lanes have ended, and write one
+    /// of them in between; the first row of each begins `first` bytes behind the buffer.
+    const ROWS_OF_THREADS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .entry k(.param .u64 in, .param .u64 out, .param .u64 first, .param .u32 step)\n{\n\
+        .reg .b32 %r<20>;\n.reg .b64 %rd<9>;\n.reg .pred %p<3>;\n\
+        ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nld.param.u64 %rd3, [first];\n\
+        ld.param.u32 %r1, [step];\nmov.u32 %r2, %tid.x;\nmul.wide.u32 %rd4, %r2, %r1;\n\
+        add.u64 %rd5, %rd1, %rd3;\nadd.u64 %rd5, %rd5, %rd4;\nmul.wide.u32 %rd6, %r2, 4;\n\
+        add.u64 %rd2, %rd2, %rd6;\nand.b32 %r3, %r2, 7;\nmov.u32 %r4, 0;\n\
+        LOOP: ld.global.u32 %r5, [%rd5+-8];\nmad.lo.u32 %r4, %r4, 31, %r5;\n\
+        ld.global.u32 %r6, [%rd5+-4];\nmad.lo.u32 %r4, %r4, 31, %r6;\n\
+        ld.global.u32 %r7, [%rd5];\nld.global.u32 %r8, [%rd5+4];\n\
+        mad.lo.u32 %r4, %r4, 31, %r7;\nmad.lo.u32 %r4, %r4, 31, %r8;\n\
+        ld.global.u32 %r9, [%rd5+8];\nmad.lo.u32 %r4, %r4, 31, %r9;\n\
+        st.global.u32 [%rd2], %r4;\nst.global.u32 [%rd5+-4], %r4;\n\
+        ld.global.u32 %r6, [%rd5+-4];\nmad.lo.u32 %r4, %r4, 31, %r6;\n\
+        add.u64 %rd5, %rd5, 16;\nsub.u32 %r3, %r3, 1;\nsetp.ge.s32 %p1, %r3, 0;\n\
+        @%p1 bra LOOP;\nst.global.u32 [%rd2], %r4;\nret;\n}\n";
+
+    #[test]
+    fn rows_of_words_are_alike_in_both_engines_wherever_they_end() {
+        if Level::best() < Level::Avx512 {
+            return;
+        }
+        let ran = |engine, seed, first: u64, step: u32, bytes: u64| {
+            let module = Module::load(ROWS_OF_THREADS).expect("it compiles");
+            let mut memory = Memory::new();
+            let input = memory.alloc(bytes).expect("memory");
+            let out = memory.alloc(256).expect("memory");
+            let words: Vec<u8> = (0..bytes).map(|at| (at * 37 >> 2) as u8).collect();
+            memory.write(input, &words).expect("it fits");
+            let config = Config {
+                engine,
+                seed,
+                ..Config::default()
+            };
+            let params = crate::Params::new().pointer(input).pointer(out);
+            let params = params.u64(first).u32(step);
+            let launch = Launch::new("k").block([64, 1, 1]).params(params);
+            let ran = launch.config(config).run(&module, &mut memory);
+            let counters = ran.map(|report| report.counters);
+            let left = [memory.read_vec(input, bytes), memory.read_vec(out, 256)];
+            (counters.is_ok(), format!("{counters:?} {left:?}"))
+        };
+        // Rows of a thread apart, in part of the same bytes, those of all in one place, unaligned.
+        for (step, last) in [(144, 63 * 144), (20, 63 * 20), (0, 0), (6, 63 * 6)] {
+            let needed = 8 + last + 7 * 16 + 12;
+            let ends = [(8, needed), (8, needed - 4), (8, needed - 8), (4, needed)];
+            for ((first, bytes), seed) in ends.into_iter().flat_map(|e| (0..4).map(move |s| (e, s)))
+            {
+                let compiled = ran(Engine::Compiled, seed, first, step, bytes);
+                let interpreted = ran(Engine::Interpreted, seed, first, step, bytes);
+                assert_eq!(compiled, interpreted, "{step}, {first}, {bytes}, {seed}");
+                let is_good = (first, bytes) == (8, needed) && step % 4 == 0;
+                assert_eq!(
+                    compiled.0, is_good,
+                    "{step}, {first}, {bytes}: {}",
+                    compiled.1
+                );
+            }
+        }
+    }
+
     #[test]
     fn code_is_bounded() {
         assert!(Code::new(&vec![0xc3; 300 << 20], Entries::default()).is_none());
