@@ -3,11 +3,12 @@
 //!
 //! A bug of order shows when one warp runs far ahead of another, or stops in the middle of what it
 //! took for one step. So warps run by priorities that are drawn anew now and then, the first warp
-//! of a CTA, which often prepares things for the others, last half of the time. From one wait to the next a
-//! warp is fast, and runs as far as it can, or slow: it begins late, stops after few instructions
-//! that others can tell (accesses, arrivals, whatever does more than compute), and lets turns pass.
-//! No seed is special. Of a large grid a few clusters, drawn too, have slow warps, and the others
-//! seldom.
+//! of a CTA, which often prepares things for the others, last half of the time. From one wait to
+//! the next a warp is fast, and runs as far as it can, or slow: it begins late, stops after few
+//! instructions that others can tell (accesses, arrivals, whatever does more than compute), and
+//! lets turns pass. No seed is special. Of a large grid a few clusters, drawn too, are like this;
+//! the others are calm: they seldom have slow warps, keep an order for some rounds, and each warp
+//! has its turn in every round.
 //!
 //! Copies land as late as the program allows under an even seed: when nobody can go on without
 //! one of them. Under an odd seed they land at once, or after a drawn time, cluster by cluster.
@@ -33,14 +34,17 @@ const PATIENCE: u64 = 100_000;
 /// Waits after which a warp or a cluster is mostly fast.
 const SLOW_WAITS: u64 = 16;
 
+/// Of so many later waits one makes a warp slow, and of so many of a calm cluster.
+const SLOW_LATER: u64 = 16;
+const SLOW_CALM: u64 = 64;
+
 /// Turns that a slow warp lets pass before it begins, and one more.
 const LATEST_START: u64 = 16;
 
 /// Clusters of a grid that are slow, on average. Slow turns cost host time.
 const SLOW_CLUSTERS: u64 = 16;
 
-/// Rounds between two orders of a cluster without slow warps, on average. In each of them every
-/// warp has its turn.
+/// Rounds between two orders of a calm cluster, on average.
 const CALM_ROUNDS: u64 = 16;
 
 /// 2^64 over each number from 2 on, rounded down: as many as a CTA has warps, and some more.
@@ -183,7 +187,8 @@ impl Adversary {
     pub(crate) fn dawdles(&mut self, waits: u64) -> bool {
         match waits {
             0..SLOW_WAITS if self.slow => self.heads(),
-            _ => self.draw(16) == 0,
+            _ if self.slow => self.draw(SLOW_LATER) == 0,
+            _ => self.draw(SLOW_CALM) == 0,
         }
     }
 
