@@ -93,19 +93,21 @@ impl Executable {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: new pages, which nothing else uses.
         let first = unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, MapFlags::PRIVATE) };
-        let pages = Self {
-            first: first.ok()?.cast(),
-            len,
+        let first = match first {
+            Ok(first) => first.cast(),
+            Err(error) => {
+                BYTES.fetch_sub(len, Relaxed);
+                say_interpreted(error);
+                return None;
+            }
         };
+        let pages = Self { first, len };
         // SAFETY: the pages are new, writable, and at least as long.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), pages.first, bytes.len()) };
         let access = MprotectFlags::READ | MprotectFlags::EXEC;
         // SAFETY: nothing borrows the pages.
         if let Err(error) = unsafe { mprotect(pages.first.cast(), len, access) } {
-            static SAID: Once = Once::new();
-            SAID.call_once(|| {
-                eprintln!("ptx-emu: kernels are interpreted: no memory can be executed: {error}");
-            });
+            say_interpreted(error);
             return None;
         }
         Some(pages)
@@ -119,9 +121,18 @@ impl Executable {
     }
 }
 
+/// Says once that there is no memory for code.
+fn say_interpreted(error: rustix::io::Errno) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        eprintln!("ptx-emu: kernels are interpreted: no memory can be executed: {error}");
+    });
+}
+
 impl Drop for Executable {
     fn drop(&mut self) {
-        // SAFETY: the pages of `new`, whose addresses nobody has any more.
+        // SAFETY: the pages of `new`. A program owns its code, and whoever runs it borrows the
+        // program, so nobody has an address any more.
         let unmapped = unsafe { rustix::mm::munmap(self.first.cast(), self.len) };
         debug_assert!(unmapped.is_ok());
         BYTES.fetch_sub(self.len, Relaxed);

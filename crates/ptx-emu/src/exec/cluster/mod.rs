@@ -13,6 +13,8 @@ pub(crate) mod sources;
 pub(crate) mod spares;
 pub(crate) mod template;
 
+#[cfg(target_arch = "x86_64")]
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 
 use super::clock::{Clocks, EventTime};
@@ -103,6 +105,9 @@ pub(crate) struct Cluster<'a> {
     pub(super) stopped: bool,
     #[cfg(target_arch = "x86_64")]
     pub(super) failed: Option<Box<FaultKind>>,
+    /// What a function panicked with that machine code had called.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) panicked: Option<Box<dyn Any + Send>>,
 }
 
 /// What the scheduler of a cluster goes by.
@@ -177,6 +182,8 @@ impl<'a> Cluster<'a> {
             stopped: false,
             #[cfg(target_arch = "x86_64")]
             failed: None,
+            #[cfg(target_arch = "x86_64")]
+            panicked: None,
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {

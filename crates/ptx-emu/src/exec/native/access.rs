@@ -179,7 +179,7 @@ impl Writer<'_> {
             self.asm.mov(r8, qword_ptr(rsp))?;
             self.lanes = Lanes::All;
             if let Some(row) = plain.row {
-                self.take_aside(pc, &plain, row)?;
+                self.take_kept_word(pc, &plain, row)?;
             }
             match (words.shared, addr.base) {
                 (true, base) => self.shared_access(&plain, base)?,
@@ -193,7 +193,7 @@ impl Writer<'_> {
             self.load_lanes(inst.guard, skipped)?;
             self.asm.mov(r8, qword_ptr(rsp))?;
             if let Some(row) = plain.row {
-                self.take_aside(pc, &plain, row)?;
+                self.take_kept_word(pc, &plain, row)?;
             }
         }
         self.lanes_apart(&plain, pc)?;

@@ -5,8 +5,8 @@
 //! quicker, and takes four times as long where microcode keeps it from leaking data; of two or
 //! four words it would need as many.
 //!
-//! A lane's offset is turned right by as many bits as its alignment has. What is out of bounds or
-//! not aligned is then larger than the last place, and one comparison finds both.
+//! A lane's offset is rotated right by the logarithm of its alignment. What is not aligned becomes
+//! huge by that, so one unsigned comparison with the last place finds it, and what is out of bounds.
 
 use std::mem::offset_of;
 

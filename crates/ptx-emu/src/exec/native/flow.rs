@@ -133,8 +133,14 @@ struct Compiler<'a> {
     exit: CodeLabel,
 }
 
-/// The code of a program; none where executable memory is forbidden.
+/// Registers of a warp that code can address by a displacement of 32 bits.
+const MOST_REGISTERS: usize = 1 << 22;
+
+/// The code of a program; none where executable memory is forbidden, or for too many registers.
 pub(crate) fn compile(program: &Program, helpers: &Helpers) -> Option<Code> {
+    if program.n32.max(program.n64) as usize > MOST_REGISTERS {
+        return None;
+    }
     assemble(program, helpers).unwrap_or_else(|mistake| {
         debug_assert!(false, "a template cannot be assembled: {mistake}");
         None
@@ -426,6 +432,7 @@ impl Compiler<'_> {
         };
         let writer = &mut self.writer;
         writer.held = None;
+        debug_assert!(writer.kept.is_empty(), "it is a run by itself");
         let mut done = writer.asm.create_label();
         writer.grouped(pc, inst, done)?;
         writer.access(pc, inst, (done, skipped))?;

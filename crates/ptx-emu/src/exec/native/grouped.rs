@@ -132,7 +132,7 @@ fn close(groups: &mut Groups, closed: impl IntoIterator<Item = Vec<(Pc, Load)>>)
     }
 }
 
-/// What a group is known as that lies in no such way; with one of [`Lie`] added, if it does.
+/// What `found` has for a group whose lanes lie in no such way; one of [`Lie`] is added if they do.
 fn known_as(grouped: Grouped) -> i32 {
     (grouped.first as i32 + 1) << 3
 }
@@ -148,7 +148,8 @@ fn found(grouped: Grouped) -> AsmMemoryOperand {
 }
 
 impl Writer<'_> {
-    /// Forgets which groups and rows were found: an instruction is not come to from the one before.
+    /// Forgets which groups and rows were found, where control comes from code for single
+    /// instructions.
     pub(super) fn forget_groups(&mut self) -> Result<(), IcedError> {
         self.asm.mov(r8, qword_ptr(rsp))?;
         for place in (0..4 * (FOUND + ROWS)).step_by(8) {

@@ -13,6 +13,10 @@ const SLOTS: [AsmRegisterZmm; 14] = [
     zmm2, zmm3, zmm4, zmm5, zmm6, zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15,
 ];
 
+/// Instructions that are looked through for the next one that reads a register: what is read later
+/// is seldom still held then.
+const FAR: usize = 256;
+
 /// What a vector register holds, and the next instruction that reads it.
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -89,6 +93,10 @@ impl Kept {
         (self.pc, self.adds, self.used) = (pc, adds, 0);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.iter().all(Option::is_none)
+    }
+
     /// All of it is lost, by a call.
     pub(super) fn forget(&mut self) {
         self.slots = [None; SLOTS.len()];
@@ -120,7 +128,7 @@ impl Kept {
 
     /// The next instruction that reads a register before it has another value.
     fn next_reader(&self, register: R32) -> Option<Pc> {
-        for pc in self.pc + 1..self.end {
+        for pc in (self.pc + 1..self.end).take(FAR) {
             if self.read[pc as usize].contains(&register) {
                 return Some(pc);
             }
@@ -156,7 +164,7 @@ impl Kept {
     pub(super) fn find(&mut self, register: R32, half: i32) -> Option<AsmRegisterZmm> {
         let place = self.place(register, half)?;
         let next = self.next_reader(register);
-        // Whoever reads it last still finds it.
+        // Without a later reader it is kept until the run ends.
         let next = next.unwrap_or(self.end);
         if let Some(held) = &mut self.slots[place] {
             held.next = next;

@@ -55,7 +55,7 @@ pub(super) enum Kind {
     Parted,
     /// All of whose live lanes are active.
     Whole,
-    /// Either, stopping after any instruction.
+    /// Either, one instruction at a time: for the end of a turn, which may come after any.
     Stepped,
 }
 
@@ -171,7 +171,8 @@ impl Writer<'_> {
         });
     }
 
-    /// Loads the lanes of an instruction into eax, but for all those of a whole warp.
+    /// Loads the lanes of an instruction into eax; writes nothing for one without a guard of a whole
+    /// warp.
     pub(super) fn load_lanes(&mut self, guard: Guard, none: CodeLabel) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         match guard.pred {

@@ -1,9 +1,10 @@
 //! Machine code for x86-64 with AVX-512, from a predecoded program.
 //!
 //! Code runs a warp from one instruction to another one that it leaves to the interpreter, and
-//! does to registers, counters and paths what the interpreter would have done. The way of an
+//! changes registers, counters and paths exactly as the interpreter does. The way of an
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
-//! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
+//! only, and takes all its instructions from what the turn has left before the first of them;
+//! it writes each run for warps of every [`lanes::Kind`]; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`approximate`], [`compare`] and [`moves`] have a template for each
 //! usual instruction, [`access`], [`apart`], [`grouped`] and [`rows`] for the usual loads and
 //! stores of words, [`exchange`] for shuffles; the others call the interpreter's own function.
@@ -22,7 +23,9 @@
 //! | zmm0, zmm1 | [`constants::CONSTANTS`] for NaNs |
 //! | zmm2 to zmm15 | halves of registers, as [`kept`] has it |
 //!
-//! An instruction may change rax, rcx, rdx, rsi, rdi, r8 to r11, zmm16 to zmm31 and k1 to k7.
+//! A template may change rax, rcx, rdx, rsi, rdi, r8 to r11, zmm16 to zmm31, k3, k4 and k7. k1, k5,
+//! k2 and k6 have the lanes of a guard, which the next instruction may share (`Writer::held`); only
+//! what is called, and then forgets them, may change these.
 
 mod access;
 mod apart;
@@ -82,10 +85,13 @@ pub(crate) struct Arguments {
     pub(crate) generation: *const u64,
     /// The kernel's parameters.
     pub(crate) params: *const u8,
-    /// Groups of loads that were found last and how their lanes lie, and where each half begins.
-    /// Behind them, rows whose words are put aside, by their first loads.
+    /// In each place the group of shared loads whose lanes were looked at last, and how they lie;
+    /// behind these, in each place of `rows`, one more than the load that filled it. 0 where nothing
+    /// is known.
     pub(crate) found: [u32; FOUND + ROWS],
+    /// Where each half of the lanes of a group begins.
     pub(crate) firsts: [[u64; 2]; FOUND],
+    /// Words of rows, which the other loads of a row take from here.
     pub(crate) rows: MaybeUninit<[[V32; 4]; ROWS]>,
     /// Where code puts the places of lanes that it takes one by one.
     pub(crate) places: MaybeUninit<V64>,

@@ -1,9 +1,9 @@
 //! Loads of words whose lanes lie apart, and which lie in one row of four words for each lane.
 //!
 //! A thread that goes through a part of an array by itself has many: an unrolled loop loads its
-//! words by one register and several constants. The first of them takes the rows of all lanes and
-//! puts their words aside; the others take them from there, if a turn has not begun in between.
-//! Nothing that might write comes between the first and the last.
+//! words by one register and several constants. The first of them reads 16 bytes for each lane and
+//! keeps their words in [`Arguments::rows`]; the others take them from there, unless the warp has
+//! entered the code again in between. Nothing that might write comes between the first and the last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -117,13 +117,13 @@ pub(super) fn rows(program: &Program, merges: &BTreeSet<Pc>) -> Rows {
     rows
 }
 
-/// Where it says which row's words are aside.
+/// Where it says which row's words are kept.
 fn found(row: Row) -> AsmMemoryOperand {
     dword_ptr(r8 + (offset_of!(Arguments, found) + 4 * (FOUND + row.place)) as i32)
 }
 
-/// Where half of a word of each lane is aside.
-fn aside(row: Row, word: i32, half: i32) -> AsmMemoryOperand {
+/// Where half of a word of each lane is kept.
+fn kept_word(row: Row, word: i32, half: i32) -> AsmMemoryOperand {
     let rows = (offset_of!(Arguments, rows) + 512 * row.place) as i32;
     zmmword_ptr(r8 + (rows + 128 * word + 64 * half))
 }
@@ -136,9 +136,9 @@ impl Plain<'_> {
 }
 
 impl Writer<'_> {
-    /// Takes a word that is aside and is done; goes on otherwise. Of the lanes of a warp that is
+    /// Takes a word that the first load of the row has kept, and is done; goes on otherwise. Of the lanes of a warp that is
     /// not whole eax is to have those that are active.
-    pub(super) fn take_aside(
+    pub(super) fn take_kept_word(
         &mut self,
         pc: Pc,
         plain: &Plain<'_>,
@@ -160,7 +160,8 @@ impl Writer<'_> {
         }
         self.count_row()?;
         for h in HALVES {
-            self.asm.vmovdqa32(zmm16, aside(row, plain.word(row), h))?;
+            self.asm
+                .vmovdqa32(zmm16, kept_word(row, plain.word(row), h))?;
             self.put_slot(plain.slots[0], h, zmm16)?;
         }
         self.asm.jmp(plain.done)?;
@@ -192,7 +193,7 @@ impl Writer<'_> {
         for h in HALVES {
             self.sixteen_rows(plain, h)?;
             for (word, v) in (0..).zip([zmm20, zmm21, zmm22, zmm23]) {
-                self.asm.vmovdqa32(aside(row, word, h), v)?;
+                self.asm.vmovdqa32(kept_word(row, word, h), v)?;
                 if word == plain.word(row) {
                     self.put_slot(plain.slots[0], h, v)?;
                 }

@@ -1,6 +1,7 @@
 //! Warps that run as machine code, and the functions that it calls.
 
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::code::Code;
 use crate::config::Engine;
@@ -51,6 +52,9 @@ impl Cluster<'_> {
                 let before = left;
                 left = self.run_code(code, entry, w, left);
                 if std::mem::take(&mut self.stopped) {
+                    if let Some(panic) = self.panicked.take() {
+                        resume_unwind(panic);
+                    }
                     match self.failed.take() {
                         Some(kind) => return Err(kind),
                         None => continue,
@@ -79,6 +83,17 @@ impl Cluster<'_> {
             true => cta.touched.sets(),
             false => [std::ptr::null_mut(); 2],
         };
+        // A load may come too early for a copy under way.
+        let read_end = if cta.in_flight.is_empty() { length } else { 0 };
+        let shared = cta.shared.as_mut_ptr();
+        let (sites, params) = (self.sites.as_ptr(), self.env.params.as_ptr());
+        let cluster = std::ptr::from_mut(self);
+        // SAFETY: of a cluster there is. Functions that code calls get all of it by `cluster`, of
+        // which these are made, so that they are good again when such a function returns.
+        let (counters, progress, generation) = unsafe {
+            let (counters, progress) = (&raw mut (*cluster).counters, &raw mut (*cluster).progress);
+            (counters, progress, &raw const (*cluster).drafts.generation)
+        };
         let mut call = Arguments {
             warp: w,
             r32: w.r32.as_mut_ptr(),
@@ -86,29 +101,29 @@ impl Cluster<'_> {
             predicates: w.p.as_mut_ptr(),
             constants: &CONSTANTS,
             left: left.into(),
-            counters: &mut self.counters,
-            progress: &mut self.progress,
-            shared: cta.shared.as_mut_ptr(),
-            // A load may come too early for a copy under way.
-            read_end: if cta.in_flight.is_empty() { length } else { 0 },
+            counters,
+            progress,
+            shared,
+            read_end,
             written_end: length,
             touched_read,
             touched_written,
-            sites: self.sites.as_ptr(),
-            generation: &self.drafts.generation,
-            params: self.env.params.as_ptr(),
+            sites,
+            generation,
+            params,
             found: [0; FOUND + ROWS],
             firsts: [[0; 2]; FOUND],
             rows: MaybeUninit::uninit(),
-            cluster: std::ptr::from_mut(self).cast(),
+            cluster: cluster.cast(),
             places: MaybeUninit::uninit(),
         };
         type Start = unsafe extern "sysv64" fn(*mut Arguments, *const u8) -> u64;
         // SAFETY: code begins with a function of this type.
         let start = unsafe { std::mem::transmute::<*const u8, Start>(code.start()) };
-        // SAFETY: the code was made for this program, whose warps have all the registers that it
-        // names, and for the level of this machine; while it runs, nobody else uses the warp and
-        // the cluster.
+        // SAFETY: the code was made for this program, whose instructions it refers to and which
+        // outlives it; the program's warps have all the registers that it names, aligned as
+        // vectors are, its parameters are all there, and the machine has this level. While code
+        // runs, the warp and the cluster are used by it and by the functions it calls, by turns.
         let ended = unsafe { start(&mut call, entry) };
         if !self.stopped {
             w.pc = ended as u32;
@@ -226,7 +241,8 @@ unsafe extern "sysv64" fn compute(w: *mut Warp, inst: &Inst, lanes: u32, program
 /// entered with.
 ///
 /// # Safety
-/// The machine has AVX2, and nobody else uses the warp and the cluster.
+/// The machine has AVX2, and nobody else uses the warp and the cluster, of whose program the
+/// instruction is.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 unsafe extern "sysv64" fn execute(
     cluster: *mut Cluster<'_>,
@@ -237,8 +253,16 @@ unsafe extern "sysv64" fn execute(
     // SAFETY: by this function's contract.
     let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
     let active = w.active;
-    let came = cluster.execute::<true>(w, lanes, inst);
-    cluster.goes_on(w, active, (inst, lanes), came)
+    // A panic must not leave this function: there is no way through machine code.
+    let came = catch_unwind(AssertUnwindSafe(|| cluster.execute::<true>(w, lanes, inst)));
+    match came {
+        Ok(came) => cluster.goes_on(w, active, (inst, lanes), came),
+        Err(panic) => {
+            cluster.panicked = Some(panic);
+            cluster.stopped = true;
+            0
+        }
+    }
 }
 
 /// 1 if `quick` has done an instruction, or what [`execute`] says of it.
@@ -546,7 +570,7 @@ mod tests {
             let mut memory = Memory::new();
             let input = memory.alloc(bytes).expect("memory");
             let out = memory.alloc(256).expect("memory");
-            let words: Vec<u8> = (0..bytes).map(|at| (at * 37 >> 2) as u8).collect();
+            let words: Vec<u8> = (0..bytes).map(|at| ((at * 37) >> 2) as u8).collect();
             memory.write(input, &words).expect("it fits");
             let config = Config {
                 engine,
