@@ -10,8 +10,7 @@ use iced_x86::code_asm::*;
 
 use super::Arguments;
 use super::constants::Constant;
-use super::lanes::{HALVES, Kind, Lanes, QUARTERS, Writer, active, constant_part, half, wide};
-use super::rows::Row;
+use super::lanes::{HALVES, Kind, Lanes, QUARTERS, Row, Writer, active, constant_part, half, wide};
 use crate::counters::Counters;
 use crate::exec::storage::region::Site;
 use crate::memory::STRIDE;

@@ -7,7 +7,6 @@ use iced_x86::code_asm::*;
 
 use super::constants::Constant;
 use super::kept::Kept;
-use super::rows::Rows;
 use super::{Helpers, Subnormals};
 use crate::exec::warp::Warp;
 use crate::op::operand::Register;
@@ -29,6 +28,20 @@ pub(super) struct Grouped {
     pub(super) first: Pc,
     pub(super) reach: (i32, i32),
     /// Where code keeps what it found out of it.
+    pub(super) place: usize,
+}
+
+/// Loads of global memory by the rows of four words that they are in.
+pub(super) type Rows = BTreeMap<Pc, Row>;
+
+/// The row that a load is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    /// The load that takes it.
+    pub(super) first: Pc,
+    /// How far it is from the address in the register.
+    pub(super) offset: i32,
+    /// Where code keeps its words.
     pub(super) place: usize,
 }
 

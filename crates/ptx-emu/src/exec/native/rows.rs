@@ -5,13 +5,13 @@
 //! keeps their words in [`Arguments::rows`]; the others take them from there, unless the warp has
 //! entered the code again in between. Nothing that might write comes between the first and the last.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use iced_x86::code_asm::*;
 
 use super::access::{Plain, WordAccess, call};
-use super::lanes::{HALVES, Lanes, Writer};
+use super::lanes::{HALVES, Lanes, Row, Rows, Writer};
 use super::{Arguments, FOUND, ROWS};
 use crate::counters::Counters;
 use crate::op::operand::Register;
@@ -20,20 +20,6 @@ use crate::op::{Base, Inst, Op, Pc, Program, R64, Unit};
 /// Bytes of a row, and of a word.
 const ROW: i32 = 16;
 const WORD: i32 = 4;
-
-/// The row that a load is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
-    /// The load that takes it.
-    pub(super) first: Pc,
-    /// How far it is from the address in the register.
-    pub(super) offset: i32,
-    /// Where code puts its words.
-    place: usize,
-}
-
-/// Rows by the loads that are in them.
-pub(super) type Rows = BTreeMap<Pc, Row>;
 
 /// The register and the constant of a load of a word of global memory.
 fn load(program: &Program, inst: &Inst) -> Option<(R64, i32)> {
