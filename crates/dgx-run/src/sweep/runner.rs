@@ -116,7 +116,7 @@ impl FakeFlags {
     fn opening(&self) -> Result<Option<(Opening, u32)>, CommandError> {
         #[cfg(any(test, feature = "fake"))]
         if let Some(path) = &self.script {
-            let remedy = "crates/dgx-run/src/backend/fake/ documents scripts";
+            let remedy = "crates/dgx-run/src/backend/tests/fake/ documents scripts";
             let script = crate::backend::fake::Script::read(path)
                 .map_err(|e| CommandError::new(Exit::Usage, e, remedy))?;
             let opening = Opening::new(BackendKind::Fake, Some(path.clone()));
