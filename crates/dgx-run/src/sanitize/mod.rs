@@ -20,7 +20,7 @@ use crate::compile::{Compiler, Image};
 use crate::operator::{Operands, Oracle, OutputValues};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Bytes, Device, Exit, Hazard, HazardWatch, Status, add_hazard};
+use dgx_core::domain::{Bytes, Device, Hazard, HazardWatch, Status, add_hazard};
 use dgx_core::interrupt::{self, SignalMessages};
 use dgx_core::sanitize::{
     Deviation, SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell,
@@ -116,7 +116,7 @@ pub fn examine_all(
     let compiled = compiler.compile_all(&builds, |_, _| {}, interrupt::requested);
     let compiled = compiled.map_err(|error| {
         let remedy = "`dgx doctor` shows what is installed and what is missing";
-        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
+        CommandError::could_not_run(error.to_string(), remedy)
     })?;
     // A task has at most one build.
     let mut images = compiled.into_iter();

@@ -378,8 +378,7 @@ fn opening(name: &str, beside: Option<&str>) -> String {
 /// Writes a file that must not exist yet.
 fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
     let failed = |error: std::io::Error| {
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             format!("cannot write {}: {error}", path.display()),
             "check the folder, and that there is no such file",
         )
