@@ -81,6 +81,24 @@ pub struct PlannedCell {
     pub outcome: PlanOutcome,
 }
 
+impl PlannedCell {
+    /// The index of its build, and its call, if it runs.
+    pub fn run(&self) -> Option<(usize, &OperatorCall)> {
+        match &self.outcome {
+            PlanOutcome::Run { build, call } => Some((*build, call)),
+            PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
+        }
+    }
+
+    /// Why the variant does not support the shape, if so.
+    pub fn unsupported(&self) -> Option<&str> {
+        match &self.outcome {
+            PlanOutcome::Unsupported { reason } => Some(reason),
+            PlanOutcome::Run { .. } | PlanOutcome::Broken(_) => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanOutcome {
     Run {
@@ -179,7 +197,7 @@ impl Plan {
     /// Whether any contender runs on the shape at this index.
     pub fn runs(&self, shape: usize) -> bool {
         let mut cells = self.cells.iter().filter(|cell| cell.shape == shape);
-        cells.any(|cell| matches!(cell.outcome, PlanOutcome::Run { .. }))
+        cells.any(|cell| cell.run().is_some())
     }
 
     /// The first mistake of each variant that has one.

@@ -26,7 +26,7 @@ use dgx_core::sanitize::{
     Deviation, SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell,
 };
 
-use crate::plan::{Plan, PlanOutcome};
+use crate::plan::Plan;
 use crate::sweep::{Bar, launchable, planned, unit};
 use crate::validate::{Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
@@ -68,10 +68,7 @@ pub fn tasks(
 impl SanitizeTask {
     /// Why the contender does not support the shape, if so.
     pub fn refusal(&self) -> Option<&str> {
-        match &self.plan.cells[0].outcome {
-            PlanOutcome::Unsupported { reason } => Some(reason),
-            PlanOutcome::Run { .. } | PlanOutcome::Broken(_) => None,
-        }
+        self.plan.cells[0].unsupported()
     }
 
     fn ended(&self, status: Status, reason: impl Into<String>) -> SanitizedCell {

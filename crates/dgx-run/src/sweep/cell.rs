@@ -112,13 +112,13 @@ impl<'a> CompiledCell<'a> {
         let mut cells = plan.cells.iter();
         let cell = cells.find(|c| (c.contender, c.shape) == (contender, shape));
         let cell = cell.ok_or_else(|| could_not_run("nothing is planned for the cell"))?;
-        let compiled = match &cell.outcome {
-            PlanOutcome::Run { build, .. } => {
-                let unit = unit(&plan.builds[*build]);
+        let compiled = match cell.run() {
+            Some((build, _)) => {
+                let unit = unit(&plan.builds[build]);
                 let compiled = compiler.compile(&unit);
                 Some((unit, compiled?.outcome))
             }
-            PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
+            None => None,
         };
         Ok(Self {
             plan,
