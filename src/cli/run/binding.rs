@@ -6,7 +6,7 @@ use dgx_core::domain::{BackendKind, Device, Micros};
 use dgx_core::record::schema::DeviceRecord;
 use dgx_run::backend::emu::machine;
 use dgx_run::compile::Compiler;
-use dgx_run::plan::{Plan, PlanOutcome};
+use dgx_run::plan::Plan;
 use dgx_run::profile::{Saving, savings};
 use dgx_run::sweep::CompiledCell;
 
@@ -23,7 +23,7 @@ pub(super) fn binding(
     style: &Style,
 ) -> String {
     let mut cells = plan.cells.iter().filter(|c| c.contender == contender);
-    let Some(cell) = cells.find(|cell| matches!(cell.outcome, PlanOutcome::Run { .. })) else {
+    let Some(cell) = cells.find(|cell| cell.run().is_some()) else {
         return "Nothing is modelled: it runs on none of these shapes.".to_owned();
     };
     let found = CompiledCell::runnable(plan, contender, cell.shape, compiler).and_then(|cell| {

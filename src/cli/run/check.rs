@@ -13,9 +13,9 @@ use dgx_core::operator::Operator;
 use dgx_core::record::schema::Build;
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::map_refusal;
-use dgx_run::catalog::{Catalog, Language};
-use dgx_run::compile::geometry;
-use dgx_run::plan::{BuildSpec, Plan, PlanOutcome, PlanTarget, PlannedCell};
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::{CompilerKind, geometry};
+use dgx_run::plan::{BuildSpec, Plan, PlanTarget, PlannedCell};
 use dgx_run::sweep::{BackendChoice, RefusedCell, inspect};
 use dgx_run::validate::check_operator;
 
@@ -130,9 +130,9 @@ fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
 
 /// Warns that compiling Python files runs code.
 fn warn_of_python(plan: &Plan) {
-    let python = |build: &&BuildSpec| build.language == Language::Triton;
+    let python = |build: &&BuildSpec| matches!(build.unit.compiler, CompilerKind::Triton(_));
     let mut files: Vec<String> = (plan.builds.iter().filter(python))
-        .map(|build| build.path.display().to_string())
+        .map(|build| build.unit.name.clone())
         .collect();
     files.dedup();
     if !files.is_empty() {
@@ -210,12 +210,10 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
 /// The launches that a device would refuse, as far as the plan alone shows.
 fn unlaunchable(plan: &Plan) -> Vec<RefusedCell> {
     let limits = &plan.device.limits;
-    let cells = plan.cells.iter().filter_map(|cell| match &cell.outcome {
-        PlanOutcome::Run { call, .. } => Some((cell, call)),
-        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
-    });
+    let cells = plan.cells.iter();
     cells
-        .filter_map(|(cell, call)| {
+        .filter_map(|cell| {
+            let (_, call) = cell.run()?;
             let mut launches = call.launches.iter().enumerate();
             let refused = launches.find_map(|(at, launch)| Some((at, geometry(limits, launch)?)));
             let launch = refused.map(|refused| RefusedCell::of(cell, refused));
@@ -288,9 +286,8 @@ fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
 /// In a sweep this is a row. A specialised contender may skip shapes, but one that can run none is
 /// a mistake in the round.
 fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
-    let unsupported = |cell: &PlannedCell| matches!(cell.outcome, PlanOutcome::Unsupported { .. });
     let mut idle = vec![true; plan.contenders.len()];
-    for cell in plan.cells.iter().filter(|cell| !unsupported(cell)) {
+    for cell in (plan.cells.iter()).filter(|cell| cell.unsupported().is_none()) {
         idle[cell.contender] = false;
     }
     let surprising = |cell: &&PlannedCell| {
@@ -308,7 +305,7 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
     let mut told = Vec::new();
     for cell in plan.cells.iter().filter(surprising).filter(elsewhere) {
         let id = &plan.contenders[cell.contender].id;
-        if let PlanOutcome::Unsupported { reason } = &cell.outcome
+        if let Some(reason) = cell.unsupported()
             && !told.contains(&id)
         {
             say!("{id} is unsupported: {reason}");
@@ -319,7 +316,7 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
     let Some(cell) = unexpected.find(|cell| !elsewhere(cell)) else {
         return Ok(());
     };
-    let PlanOutcome::Unsupported { reason } = &cell.outcome else {
+    let Some(reason) = cell.unsupported() else {
         return Ok(());
     };
     let contender = &plan.contenders[cell.contender];

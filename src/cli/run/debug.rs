@@ -22,7 +22,7 @@ use dgx_run::compile::cache_root;
 use dgx_run::debug::{
     CodeKind, Diagnosis, Dump, DumpFormat, DumpItem, Investigation, emit, make_folder,
 };
-use dgx_run::plan::{Plan, PlanOutcome};
+use dgx_run::plan::Plan;
 use dgx_run::sweep::{BackendChoice, CompiledCell, Runner, choose};
 use dgx_run::validate::Tolerance;
 
@@ -294,10 +294,7 @@ fn dump(args: &Args, plan: &Plan) -> Result<Option<Dump>, CommandError> {
             "write names as c,expected,half_a:f16",
         )
     })?;
-    let call = match &plan.cells[0].outcome {
-        PlanOutcome::Run { call, .. } => Some(call),
-        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
-    };
+    let call = plan.cells[0].run().map(|(_, call)| call);
     let operator = &plan.round.operator;
     Dump::new(requests, PathBuf::from(folder), args.form, operator, call).map(Some)
 }
@@ -343,10 +340,8 @@ fn print_log(log: Option<&str>) {
 }
 
 fn context<'a>(case: &'a DebuggedCell, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {
-    let constants = match &plan.cells[0].outcome {
-        PlanOutcome::Run { build, .. } => Some(&plan.builds[*build].constants),
-        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
-    };
+    let run = plan.cells[0].run();
+    let constants = run.map(|(build, _)| &plan.builds[build].constants);
     let constant = |name: &str| {
         let value = constants?.get(name)?;
         usize::try_from(*value).ok()

@@ -13,7 +13,7 @@ use dgx_core::domain::{ContenderId, Device, Exit, Joined, Status, printable_line
 use dgx_core::operator::{self, Tensor};
 use dgx_core::speech::{self, Level};
 use dgx_run::catalog::{Catalog, Variant};
-use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
+use dgx_run::plan::{Plan, PlanTarget, PlannedCell};
 use dgx_run::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
@@ -202,12 +202,7 @@ fn idle(plan: &Plan) -> Vec<(&ContenderId, &str)> {
     let mut idle = Vec::new();
     for (index, contender) in plan.contenders.iter().enumerate() {
         let cells = plan.cells.iter().filter(|cell| cell.contender == index);
-        let refusals: Option<Vec<&str>> = cells
-            .map(|cell| match &cell.outcome {
-                PlanOutcome::Unsupported { reason } => Some(reason.as_str()),
-                PlanOutcome::Run { .. } | PlanOutcome::Broken(_) => None,
-            })
-            .collect();
+        let refusals: Option<Vec<&str>> = cells.map(PlannedCell::unsupported).collect();
         let first = refusals.and_then(|all| all.first().copied());
         idle.extend(first.map(|reason| (&contender.id, reason)));
     }

@@ -1,7 +1,6 @@
 //! Numeric limits of a round file: the reader refuses values beyond them, and the schema lets
 //! editors do so too.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -76,78 +75,48 @@ pub fn counter_remedy(name: &str) -> String {
     did_you_mean(name, names.iter().copied()).unwrap_or_else(list)
 }
 
-/// Counters by their names, each with a factor.
-pub(super) struct Factors;
-
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Multiple(#[serde(with = "Within::<Factor>")] f64);
 
-impl Factors {
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        wire: D,
-    ) -> Result<Vec<(Counter, f64)>, D::Error> {
-        let table = BTreeMap::<String, Multiple>::deserialize(wire)?;
-        let rule = |(name, Multiple(factor)): (String, Multiple)| {
-            let counter = Counter::named(&name).ok_or_else(|| {
-                let message = format!("`{name}` is not a counter");
-                refused(message, counter_remedy(&name))
-            })?;
-            Ok((counter, factor))
-        };
-        table.into_iter().map(rule).collect()
-    }
+/// Counters by their names, each with a factor.
+pub(super) fn factors<'de, D: Deserializer<'de>>(wire: D) -> Result<Vec<(Counter, f64)>, D::Error> {
+    let table = BTreeMap::<String, Multiple>::deserialize(wire)?;
+    let rule = |(name, Multiple(factor)): (String, Multiple)| {
+        let counter = Counter::named(&name).ok_or_else(|| {
+            let message = format!("`{name}` is not a counter");
+            refused(message, counter_remedy(&name))
+        })?;
+        Ok((counter, factor))
+    };
+    table.into_iter().map(rule).collect()
 }
 
-impl JsonSchema for Factors {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Factors".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let factor = serde_json::Value::from(Within::<Factor>::json_schema(generator));
-        let each = Counter::all().map(|counter| (counter.as_str().to_owned(), factor.clone()));
-        let each: serde_json::Map<String, serde_json::Value> = each.collect();
-        json_schema!({ "type": "object", "properties": each, "additionalProperties": false })
-    }
+pub(super) fn factors_schema(generator: &mut SchemaGenerator) -> Schema {
+    let factor = serde_json::Value::from(Within::<Factor>::json_schema(generator));
+    let each = Counter::all().map(|counter| (counter.as_str().to_owned(), factor.clone()));
+    let each: serde_json::Map<String, serde_json::Value> = each.collect();
+    json_schema!({ "type": "object", "properties": each, "additionalProperties": false })
 }
 
 /// Two speedups.
-pub(super) struct ClaimedRange;
-
-impl ClaimedRange {
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        wire: D,
-    ) -> Result<Option<(f64, f64)>, D::Error> {
-        match Vec::<f64>::deserialize(wire)?.as_slice() {
-            [low, high] if low <= high && CLAIM.contains(low) && CLAIM.contains(high) => {
-                Ok(Some((*low, *high)))
-            }
-            _ => Err(refused(
-                "a claim is a pair of speedups from 0.001 to 1000, least first",
-                "e.g. claim = [1.5, 1.8]",
-            )),
+pub(super) fn claimed_range<'de, D: Deserializer<'de>>(
+    wire: D,
+) -> Result<Option<(f64, f64)>, D::Error> {
+    match Vec::<f64>::deserialize(wire)?.as_slice() {
+        [low, high] if low <= high && CLAIM.contains(low) && CLAIM.contains(high) => {
+            Ok(Some((*low, *high)))
         }
+        _ => Err(refused(
+            "a claim is a pair of speedups from 0.001 to 1000, least first",
+            "e.g. claim = [1.5, 1.8]",
+        )),
     }
 }
 
-impl JsonSchema for ClaimedRange {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "ClaimedRange".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let speedup = json_schema!({
-            "type": "number", "minimum": CLAIM.start(), "maximum": CLAIM.end()
-        });
-        json_schema!({ "type": "array", "minItems": 2, "maxItems": 2, "items": speedup })
-    }
+pub(super) fn claimed_range_schema(_: &mut SchemaGenerator) -> Schema {
+    let speedup = json_schema!({
+        "type": "number", "minimum": CLAIM.start(), "maximum": CLAIM.end()
+    });
+    json_schema!({ "type": "array", "minItems": 2, "maxItems": 2, "items": speedup })
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::Slurm;
-use super::limits::*;
+use super::limits::{self, *};
 use crate::diagnostic::SourceFile;
 use crate::document::{Within, optional, refused};
 use crate::domain::{Bytes, ContenderId, Counter, Distribution, Shape, printable, printable_line};
@@ -259,8 +259,8 @@ pub struct Gate {
     pub claims_met: bool,
     /// Emulated runs: each counter named is at most this multiple of its value
     /// for `over`, e.g. { bank-conflicts = 1.0 }.
-    #[serde(default, deserialize_with = "Factors::deserialize")]
-    #[schemars(with = "Factors")]
+    #[serde(default, deserialize_with = "limits::factors")]
+    #[schemars(schema_with = "limits::factors_schema")]
     pub counters: Vec<(Counter, f64)>,
 }
 
@@ -318,8 +318,8 @@ pub struct Pitch {
     /// The variant built from it, if its name differs.
     pub contender: Option<String>,
     /// Lowest and highest speedup promised.
-    #[serde(default, deserialize_with = "ClaimedRange::deserialize")]
-    #[schemars(with = "ClaimedRange")]
+    #[serde(default, deserialize_with = "limits::claimed_range")]
+    #[schemars(schema_with = "limits::claimed_range_schema")]
     pub claim: Option<(f64, f64)>,
     pub idea: String,
     pub outcome: Option<String>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::files;
-use crate::record::schema::{Build, Line, RunEnd};
+use crate::record::schema::Line;
 
 /// Copies every line about these shapes unchanged, except builds that also serve others; returns
 /// the recorded seconds by stage.
@@ -31,35 +31,28 @@ pub(super) fn lines(
             continue;
         }
         // Only the last line can be half written, and the reader skipped it too.
-        let Ok(about) = serde_json::from_slice::<CopiedLine>(&line) else {
+        let Ok(about) = serde_json::from_slice::<AboutShape>(&line) else {
             continue;
         };
-        match about {
-            CopiedLine::Build(mut build) => {
-                build.shapes.retain(|s| shapes.contains(s.as_str()));
-                if !build.shapes.is_empty() {
-                    let mut text = serde_json::to_vec(&Line::Build(build))?;
-                    text.push(b'\n');
-                    out.write_all(&text)?;
+        match about.shape {
+            Some(shape) if !shapes.contains(shape.as_str()) => {}
+            Some(_) => copy(&line, out)?,
+            None => match serde_json::from_slice(&line) {
+                Ok(Line::Build(mut build)) => {
+                    build.shapes.retain(|s| shapes.contains(s.as_str()));
+                    if !build.shapes.is_empty() {
+                        let mut text = serde_json::to_vec(&Line::Build(build))?;
+                        text.push(b'\n');
+                        out.write_all(&text)?;
+                    }
                 }
-            }
-            CopiedLine::End(end) => {
-                for (stage, time) in end.seconds {
-                    *seconds.entry(stage).or_insert(0.0) += time;
+                Ok(Line::End(end)) => {
+                    for (stage, time) in end.seconds {
+                        *seconds.entry(stage).or_insert(0.0) += time;
+                    }
                 }
-            }
-            CopiedLine::Header => {}
-            CopiedLine::Block(of)
-            | CopiedLine::Verdict(of)
-            | CopiedLine::Tuning(of)
-            | CopiedLine::Estimate(of)
-            | CopiedLine::Kernels(of)
-            | CopiedLine::Examined(of)
-            | CopiedLine::Void(of) => {
-                if shapes.contains(of.shape.as_str()) {
-                    copy(&line, out)?;
-                }
-            }
+                _ => {}
+            },
         }
     }
 }
@@ -82,23 +75,9 @@ fn plain_block(line: &[u8]) -> Option<&str> {
     (line.ends_with(b"}\n") && !name.contains('\\')).then_some(name)
 }
 
-/// The part of a line that decides whether it is copied.
+/// The part of a line that decides whether it is copied: all but builds and the end are about one
+/// shape.
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-enum CopiedLine {
-    Header,
-    Build(Build),
-    Verdict(ShapeOnly),
-    Tuning(ShapeOnly),
-    Block(ShapeOnly),
-    Void(ShapeOnly),
-    Estimate(ShapeOnly),
-    Kernels(ShapeOnly),
-    Examined(ShapeOnly),
-    End(RunEnd),
-}
-
-#[derive(Deserialize)]
-struct ShapeOnly {
-    shape: String,
+struct AboutShape {
+    shape: Option<String>,
 }

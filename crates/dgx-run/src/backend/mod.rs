@@ -9,6 +9,7 @@ mod call_seed;
 pub mod cuda;
 pub mod emu;
 #[cfg(any(test, feature = "fake"))]
+#[path = "tests/fake/mod.rs"]
 pub mod fake;
 mod opening;
 mod pieces;

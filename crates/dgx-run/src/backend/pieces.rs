@@ -85,10 +85,8 @@ impl Shuffled {
 pub(super) enum PieceSource {
     /// A tensor, by its zone.
     Input(usize),
-    Groups,
-    Maps,
-    Deal,
-    Arrays,
+    /// A table of the call, by its index.
+    Table(usize),
     /// A variable of the module, by its index.
     Variable(usize),
 }
@@ -270,14 +268,10 @@ pub(super) fn private(private: &PrivateZones, base: u64) -> Vec<Piece> {
         };
         piece(zones, base, s.zone, what)
     });
-    let tables = [
-        (private.groups_zone, PieceSource::Groups),
-        (private.maps_zone, PieceSource::Maps),
-        (private.deal_zone, PieceSource::Deal),
-    ];
-    let arrays = private.arrays_zone.map(|zone| (zone, PieceSource::Arrays));
-    let tables = tables.into_iter().chain(arrays);
-    let tables = tables.map(|(zone, source)| piece(zones, base, zone, PieceContents::Same(source)));
+    let tables = private.tables.iter().enumerate().map(|(table, zone)| {
+        let what = PieceContents::Same(PieceSource::Table(table));
+        piece(zones, base, *zone, what)
+    });
     some(canaries(zones, base).chain(scratch).chain(tables))
 }
 
@@ -319,7 +313,7 @@ mod tests {
         for what in [
             PieceContents::Canary,
             PieceContents::Zero,
-            PieceContents::Same(PieceSource::Maps),
+            PieceContents::Same(PieceSource::Table(1)),
         ] {
             let piece = Piece {
                 at: 0x1003,

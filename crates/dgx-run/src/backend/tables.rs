@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use bytemuck::cast_slice;
+
 use super::RunFailure;
 use super::arrays::{self, Binder};
 use super::call_seed::CallSeed;
@@ -91,6 +93,13 @@ pub(super) fn scratch_zone(name: &str) -> String {
     format!("scratch {name}")
 }
 
+/// The tables in global memory, by their index.
+pub(super) const GROUPS: usize = 0;
+pub(super) const MAPS: usize = 1;
+pub(super) const DEAL: usize = 2;
+/// The arrays of arguments.
+pub(super) const ARRAYS: usize = 3;
+
 /// A scratch buffer's place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScratchZone {
@@ -103,11 +112,8 @@ pub(super) struct ScratchZone {
 pub(super) struct PrivateZones {
     pub zones: Zones,
     pub scratch: Vec<ScratchZone>,
-    pub groups_zone: usize,
-    pub maps_zone: usize,
-    pub deal_zone: usize,
-    /// Of the arrays of arguments, if there are any.
-    pub arrays_zone: Option<usize>,
+    /// By table; the arrays have none if there are none.
+    pub tables: Vec<usize>,
     /// For each scratch layout, its zones: one per kernel group, or one in all.
     pub slots: Vec<Vec<usize>>,
 }
@@ -137,20 +143,19 @@ impl PrivateZones {
             slots.push(own);
         }
         let groups = call.group_order.len();
-        let groups_zone = zones.add("groups", (groups * abi::group_bytes(operator)) as u64);
         let maps = groups * call.maps.len() * abi::TENSOR_MAP;
-        let maps_zone = zones.add("maps", maps as u64);
         let deal = call.deal.as_ref().map_or(0, |deal| deal.tiles.len());
-        let deal_zone = zones.add("deal", (deal * size_of::<u32>()) as u64);
+        let mut tables = vec![
+            zones.add("groups", (groups * abi::group_bytes(operator)) as u64),
+            zones.add("maps", maps as u64),
+            zones.add("deal", (deal * size_of::<u32>()) as u64),
+        ];
         let arrays = Some(arrays::bytes(call)).filter(|bytes| *bytes > 0);
-        let arrays_zone = arrays.map(|bytes| zones.add("arrays", bytes));
+        tables.extend(arrays.map(|bytes| zones.add("arrays", bytes)));
         Self {
             zones,
             scratch,
-            groups_zone,
-            maps_zone,
-            deal_zone,
-            arrays_zone,
+            tables,
             slots,
         }
     }
@@ -167,11 +172,8 @@ pub(super) struct Bases {
 /// The data passed to kernels.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// In global memory, as are maps and deal.
-    pub groups: Vec<u8>,
-    pub maps: Vec<u8>,
-    pub deal: Vec<u32>,
-    pub arrays: Vec<u8>,
+    /// In global memory.
+    pub bytes: [Vec<u8>; ARRAYS + 1],
     /// The parameters of each launch.
     pub params: Vec<Vec<Vec<u8>>>,
 }
@@ -216,9 +218,9 @@ impl Tables {
             }
         }
         let args = abi::Args {
-            groups: private_at(private.groups_zone),
-            maps: private_at(private.maps_zone),
-            deal: private_at(private.deal_zone),
+            groups: private_at(private.tables[GROUPS]),
+            maps: private_at(private.tables[MAPS]),
+            deal: private_at(private.tables[DEAL]),
             scratch: addresses.scratch,
             group_count: call.group_order.len() as u32,
             tile_count: call.tile_count,
@@ -227,7 +229,7 @@ impl Tables {
         let mut binder = Binder {
             addresses: &addresses,
             maps: &maps,
-            base: private.arrays_zone.map_or(0, private_at),
+            base: (private.tables.get(ARRAYS)).map_or(0, |zone| private_at(*zone)),
             arrays: Vec::new(),
         };
         let params = call.launches.iter().map(|launch| match &launch.args {
@@ -235,17 +237,13 @@ impl Tables {
             Some(own) => binder.bind(launch, own, image),
         });
         let params = params.collect::<Result<_, _>>()?;
-        let deal = call.deal.as_ref();
+        let arrays = binder.arrays;
+        let groups = addresses.groups.iter().flat_map(abi::Group::bytes);
+        let deal = call.deal.as_ref().map_or(&[][..], |deal| &deal.tiles);
+        let deal = cast_slice(deal).to_vec();
         Ok(Self {
             params,
-            arrays: binder.arrays,
-            groups: addresses
-                .groups
-                .iter()
-                .flat_map(abi::Group::bytes)
-                .collect(),
-            maps,
-            deal: deal.map_or_else(Vec::new, |deal| deal.tiles.clone()),
+            bytes: [groups.collect(), maps, deal, arrays],
         })
     }
 }
@@ -386,12 +384,13 @@ mod tests {
         };
         let tensors: Vec<&[u8]> = tensors.iter().map(|t| &**t).collect();
         let args = &tables.params[0][0];
-        assert_eq!(args[1472..][..tables.maps.len()], tables.maps);
+        let maps = &tables.bytes[MAPS];
+        assert_eq!(args[1472..][..maps.len()], *maps);
         let found = [
             digest(&tensors),
-            digest(&[&tables.groups]),
+            digest(&[&tables.bytes[GROUPS]]),
             digest(&[&args[..1440]]),
-            digest(&[&tables.maps]),
+            digest(&[maps]),
         ];
         assert_eq!(
             found,

@@ -72,24 +72,20 @@ pub(super) fn read(
     }
     let include = reader.include(&wire)?;
     let empty = std::mem::take(&mut wire.empty);
-    let variant = reader.variant(wire)?;
+    let variant = reader.variant(wire, &file)?;
     let library = shown(library, &variant.operator, &include, &empty);
     let mut variant = Variant {
         extended,
         include,
+        beside,
         ..variant
     };
-    variant.code = Arc::clone(&file.text);
-    match (variant.language, &beside) {
+    match (variant.language, &variant.beside) {
         (Language::Cuda, None) => variant.headers = Arc::new(Headers::of(&file.text, &library)),
         (Language::Cuda, Some(_)) => adapt(&mut variant, &file, &library),
         (Language::Ptx | Language::Triton, _) => {}
     }
-    Ok(Variant {
-        file,
-        beside,
-        ..variant
-    })
+    Ok(variant)
 }
 
 /// The target that PTX names.
@@ -177,7 +173,11 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn variant(mut self, mut wire: FrontMatter) -> Result<Variant, InputError> {
+    fn variant(
+        mut self,
+        mut wire: FrontMatter,
+        source: &SourceFile,
+    ) -> Result<Variant, InputError> {
         self.check_counts(&wire)?;
         let picks = self.picks(&wire)?;
         let summary = self.summary(&wire.summary)?;
@@ -210,13 +210,7 @@ impl Reader<'_> {
             .as_deref()
             .or(wire.extend.as_ref().map(|e| e.get_ref().as_str()));
         Ok(Variant {
-            name: self.name.to_owned(),
-            file: self.file.clone(),
-            beside: None,
-            language: self.language,
-            code: Arc::default(),
             flags,
-            headers: Arc::default(),
             operator: Arc::clone(&self.operator),
             summary,
             parent: lineage.map(printable_line),
@@ -238,9 +232,7 @@ impl Reader<'_> {
             maps,
             launches,
             picks,
-            extended: Vec::new(),
-            include: Vec::new(),
-            broken: None,
+            ..Variant::unread(self.name, source.clone())
         })
     }
 

@@ -206,9 +206,8 @@ impl Argument<Formula, Formula> {
 }
 
 impl Variant {
-    /// Represents a file whose front matter cannot be used, so that it fails its own row and not
-    /// the round.
-    pub(super) fn broken(name: &str, file: SourceFile, why: InputError) -> Self {
+    /// A source of which nothing is known but its text.
+    pub(super) fn unread(name: &str, file: SourceFile) -> Self {
         Self {
             name: name.to_owned(),
             language: Language::of(&file.path).unwrap_or(Language::Cuda),
@@ -219,7 +218,7 @@ impl Variant {
             headers: Arc::default(),
             include: Vec::new(),
             operator: Arc::clone(operator::default_operator()),
-            summary: "broken: its front matter cannot be used".to_owned(),
+            summary: String::new(),
             parent: None,
             round: None,
             claim: None,
@@ -237,7 +236,17 @@ impl Variant {
             launches: Vec::new(),
             picks: Vec::new(),
             extended: Vec::new(),
+            broken: None,
+        }
+    }
+
+    /// Represents a file whose front matter cannot be used, so that it fails its own row and not
+    /// the round.
+    pub(super) fn broken(name: &str, file: SourceFile, why: InputError) -> Self {
+        Self {
+            summary: "broken: its front matter cannot be used".to_owned(),
             broken: Some(why),
+            ..Self::unread(name, file)
         }
     }
 

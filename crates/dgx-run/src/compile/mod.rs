@@ -25,14 +25,13 @@ mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Headers;
-use crate::plan::{LaunchGeometry, TritonRequest};
+use crate::plan::LaunchGeometry;
 use crate::toolkit;
 use build::{CompileOutcome, order, stopped_after};
 use dgx_core::diagnostic::CommandError;
@@ -41,6 +40,7 @@ use process::{NoImage, Process};
 use serve::NvrtcReply;
 use triton::Python;
 
+pub use crate::plan::{CompilerKind, TranslationUnit};
 pub use cache::{Cache, Cached, cache_root};
 pub(crate) use diagnostics::says_error;
 pub use launchable::{Refusal, geometry, refusal};
@@ -103,51 +103,6 @@ impl Error {
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         Self::could_not_run(error.to_string(), error.remedy())
-    }
-}
-
-/// One thing to compile: a source with its constants fixed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TranslationUnit {
-    /// The file's name in messages, e.g. `variants/interleaved.cu`.
-    pub name: String,
-    pub source: Arc<str>,
-    /// NVRTC target, e.g. `sm_90a`.
-    pub arch: String,
-    /// The source's own.
-    pub flags: Vec<String>,
-    /// `-DNAME=value`, in order.
-    pub defines: Vec<(String, String)>,
-    /// All that it may include.
-    pub headers: Arc<Headers>,
-    pub compiler: CompilerKind,
-    /// The launched kernels, by their names in the source or its front matter.
-    pub kernels: Vec<String>,
-}
-
-/// The compiler of a unit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CompilerKind {
-    #[default]
-    Nvrtc,
-    Ptxas,
-    Triton(TritonRequest),
-}
-
-impl TranslationUnit {
-    pub fn flags(&self) -> Vec<String> {
-        let mut flags = vec![
-            format!("--gpu-architecture={}", self.arch),
-            "-lineinfo".to_owned(),
-            "--ptxas-options=-v".to_owned(),
-        ];
-        let is_standard = |flag: &String| flag.trim_start_matches('-').starts_with("std=");
-        if !self.flags.iter().any(is_standard) {
-            flags.push("--std=c++17".to_owned());
-        }
-        flags.extend(self.flags.iter().cloned());
-        flags.extend(self.defines.iter().map(|(k, v)| format!("-D{k}={v}")));
-        flags
     }
 }
 

@@ -5,6 +5,7 @@ use half::{bf16, f16};
 use super::{KernelReport, Param, ParamKind};
 use crate::catalog::{Argument, Arguments, Number, NumberType};
 use crate::operator::abi;
+use dgx_core::domain::counted;
 
 /// Bytes of a tensor map.
 const MAP: u32 = abi::TENSOR_MAP as u32;
@@ -52,13 +53,6 @@ pub(super) fn mismatch(kernel: &KernelReport, args: &Arguments) -> Option<String
         _ => vec![0; ADDRESS as usize],
     };
     parameters(kernel, args, blank).err()
-}
-
-fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    }
 }
 
 fn described(param: &Param) -> String {

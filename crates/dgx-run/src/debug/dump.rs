@@ -12,7 +12,7 @@ use super::npy::npy;
 use super::{make_folder, scratch_lost, unwritten};
 use crate::plan::OperatorCall;
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
-use dgx_core::domain::{Exit, Group};
+use dgx_core::domain::Group;
 use dgx_core::fields;
 use dgx_core::operator::{ElementType, Operator};
 
@@ -148,8 +148,7 @@ impl Dump {
         let kept = call.kept.bytes(name).map_err(|e| scratch_lost(&e))?;
         if kept.is_empty() {
             let why = call.kept.missing.as_deref();
-            return Err(CommandError::new(
-                Exit::CouldNotRun,
+            return Err(CommandError::could_not_run(
                 format!(
                     "`{name}` cannot be dumped: {}",
                     why.unwrap_or("the call has no bytes of it")
@@ -180,8 +179,7 @@ impl Dump {
 }
 
 fn divided(name: &str, bytes: usize, kind: Element) -> CommandError {
-    CommandError::new(
-        Exit::Usage,
+    CommandError::usage(
         format!(
             "`{name}` has {bytes} bytes, which numbers of {} each do not fill",
             kind.bytes()

@@ -8,7 +8,7 @@ use super::unwritten;
 use crate::compile::Image;
 use crate::toolkit::program;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{ContenderId, Exit};
+use dgx_core::domain::ContenderId;
 
 /// A kind of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -87,8 +87,7 @@ fn disassemble(cubin: &[u8]) -> Result<Vec<u8>, CommandError> {
         .iter()
         .find_map(|(name, flags)| Some((program(name)?, flags)));
     let Some((program, flags)) = found else {
-        return Err(CommandError::new(
-            Exit::CouldNotRun,
+        return Err(CommandError::could_not_run(
             "there is no nvdisasm and no cuobjdump here, so there is no SASS",
             "both are part of the CUDA toolkit: put its bin folder on PATH or set CUDA_HOME; \
              the cubin can be disassembled elsewhere (--emit cubin)",
@@ -96,11 +95,7 @@ fn disassemble(cubin: &[u8]) -> Result<Vec<u8>, CommandError> {
     };
     let failed = |why: String| {
         let message = format!("{} does not disassemble it: {why}", program.display());
-        CommandError::new(
-            Exit::CouldNotRun,
-            message,
-            "--emit cubin writes the code itself",
-        )
+        CommandError::could_not_run(message, "--emit cubin writes the code itself")
     };
     let file = tempfile::Builder::new().suffix(".cubin").tempfile();
     let file = file.map_err(|e| failed(e.to_string()))?;

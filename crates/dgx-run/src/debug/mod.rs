@@ -18,7 +18,7 @@ use crate::sweep::{Bar, CompiledCell, Progress, Runner};
 use crate::validate::{Tolerance, WrongOutput, explain_wrong};
 use crate::worker::{KeepRequest, KeptCall, answers};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Device, Distribution, Exit, Status, Verdict};
+use dgx_core::domain::{BackendKind, Device, Distribution, Status, Verdict};
 use dgx_core::operator::Operator;
 use dgx_core::record::schema::Settings;
 
@@ -176,8 +176,7 @@ fn temporary() -> Result<TempDir, CommandError> {
 }
 
 fn scratch_lost(error: &std::io::Error) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
+    CommandError::could_not_run(
         format!("what a call left cannot be kept: {error}"),
         "free some space in the folder for temporary files, or set TMPDIR",
     )
@@ -189,8 +188,7 @@ pub fn make_folder(folder: &Path) -> Result<(), CommandError> {
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
+    CommandError::could_not_run(
         format!("cannot write {}: {error}", path.display()),
         "choose another folder, or free some space",
     )

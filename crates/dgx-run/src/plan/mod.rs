@@ -9,10 +9,9 @@ mod resolve;
 mod shards;
 mod stamps;
 mod triton;
+mod unit;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 pub use call::ScratchSize;
 pub use call::TileLists;
@@ -26,9 +25,9 @@ pub use shards::{cost, imbalance, shards};
 pub use stamps::Stamping;
 pub(crate) use stamps::{HEAD_BYTES, RECORD_BYTES, STAMPS};
 pub use triton::TritonRequest;
+pub use unit::{CompilerKind, TranslationUnit};
 
-use crate::catalog::Headers;
-use crate::catalog::{Catalog, Contender, Language};
+use crate::catalog::{Catalog, Contender};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Bytes, ContenderId, Device, Shape};
@@ -81,6 +80,24 @@ pub struct PlannedCell {
     pub outcome: PlanOutcome,
 }
 
+impl PlannedCell {
+    /// The index of its build, and its call, if it runs.
+    pub fn run(&self) -> Option<(usize, &OperatorCall)> {
+        match &self.outcome {
+            PlanOutcome::Run { build, call } => Some((*build, call)),
+            PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
+        }
+    }
+
+    /// Why the variant does not support the shape, if so.
+    pub fn unsupported(&self) -> Option<&str> {
+        match &self.outcome {
+            PlanOutcome::Unsupported { reason } => Some(reason),
+            PlanOutcome::Run { .. } | PlanOutcome::Broken(_) => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanOutcome {
     Run {
@@ -98,23 +115,9 @@ pub enum PlanOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildSpec {
     pub contender: ContenderId,
-    /// The `.cu`, for messages; the text below is what is compiled.
-    pub path: PathBuf,
-    pub source: Arc<str>,
-    /// All that it may include.
-    pub headers: Arc<Headers>,
-    pub arch: String,
-    /// The source's own flags.
-    pub flags: Vec<String>,
-    /// All `-DNAME=value`: constants, map and scratch indices.
-    pub defines: BTreeMap<String, i64>,
     /// Parameters, tuned choices and constants alone, for the record.
     pub constants: BTreeMap<String, i64>,
-    /// Kernels the launches name, in order, without repeats.
-    pub kernels: Vec<String>,
-    pub language: Language,
-    /// The request to Triton.
-    pub triton: Option<TritonRequest>,
+    pub unit: TranslationUnit,
     /// Names of the shapes this image serves.
     pub shapes: Vec<String>,
 }
@@ -179,7 +182,7 @@ impl Plan {
     /// Whether any contender runs on the shape at this index.
     pub fn runs(&self, shape: usize) -> bool {
         let mut cells = self.cells.iter().filter(|cell| cell.shape == shape);
-        cells.any(|cell| matches!(cell.outcome, PlanOutcome::Run { .. }))
+        cells.any(|cell| cell.run().is_some())
     }
 
     /// The first mistake of each variant that has one.
@@ -251,8 +254,9 @@ impl Plan {
         }
         let spec = BuildSpec {
             contender: entrant.id.clone(),
-            triton: TritonRequest::of(contender, &call, &values.constants),
-            ..BuildSpec::new(contender, values.constants)
+            unit: TranslationUnit::of(contender, &values.constants, &call),
+            constants: values.constants,
+            shapes: Vec::new(),
         };
         let build = self.share_build(spec, shape.name.clone());
         Ok(PlanOutcome::Run { build, call })
@@ -261,9 +265,9 @@ impl Plan {
     /// The index of `spec` among the builds; shapes with the same constants share one image.
     fn share_build(&mut self, spec: BuildSpec, shape: String) -> usize {
         let same = |build: &BuildSpec| {
-            build.path == spec.path
+            build.unit.name == spec.unit.name
                 && build.constants == spec.constants
-                && build.triton == spec.triton
+                && build.unit.compiler == spec.unit.compiler
         };
         // A contender's builds are adjacent, the newest last.
         let own = self.builds.iter().rev();
@@ -278,44 +282,6 @@ impl Plan {
         self.builds[place].shapes.push(shape);
         place
     }
-}
-
-impl BuildSpec {
-    fn new(contender: &Contender, constants: BTreeMap<String, i64>) -> Self {
-        let variant = &contender.variant;
-        let mut defines = constants.clone();
-        defines.insert("MAPS".to_owned(), variant.maps.len() as i64);
-        for (index, map) in variant.maps.iter().enumerate() {
-            defines.insert(macro_name("MAP", &map.name), index as i64);
-        }
-        for scratch in &variant.scratch {
-            defines.insert(macro_name("SCRATCH", &scratch.name), scratch.slot as i64);
-        }
-        let mut kernels: Vec<String> = Vec::new();
-        for launch in &variant.launches {
-            if !kernels.contains(&launch.kernel) {
-                kernels.push(launch.kernel.clone());
-            }
-        }
-        Self {
-            contender: contender.id.clone(),
-            path: variant.file.path.clone(),
-            source: Arc::clone(&variant.code),
-            headers: Arc::clone(&variant.headers),
-            arch: variant.arch.clone(),
-            flags: variant.flags.clone(),
-            defines,
-            constants,
-            kernels,
-            language: variant.language,
-            triton: None,
-            shapes: Vec::new(),
-        }
-    }
-}
-
-fn macro_name(prefix: &str, name: &str) -> String {
-    format!("{prefix}_{}", name.to_ascii_uppercase())
 }
 
 #[cfg(test)]

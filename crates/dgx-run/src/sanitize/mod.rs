@@ -20,13 +20,13 @@ use crate::compile::{Compiler, Image};
 use crate::operator::{Operands, Oracle, OutputValues};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Bytes, Device, Exit, Hazard, HazardWatch, Status, add_hazard};
+use dgx_core::domain::{Bytes, Device, Hazard, HazardWatch, Status, add_hazard};
 use dgx_core::interrupt::{self, SignalMessages};
 use dgx_core::sanitize::{
     Deviation, SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell,
 };
 
-use crate::plan::{Plan, PlanOutcome};
+use crate::plan::Plan;
 use crate::sweep::{Bar, launchable, planned, unit};
 use crate::validate::{Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
@@ -68,10 +68,7 @@ pub fn tasks(
 impl SanitizeTask {
     /// Why the contender does not support the shape, if so.
     pub fn refusal(&self) -> Option<&str> {
-        match &self.plan.cells[0].outcome {
-            PlanOutcome::Unsupported { reason } => Some(reason),
-            PlanOutcome::Run { .. } | PlanOutcome::Broken(_) => None,
-        }
+        self.plan.cells[0].unsupported()
     }
 
     fn ended(&self, status: Status, reason: impl Into<String>) -> SanitizedCell {
@@ -116,7 +113,7 @@ pub fn examine_all(
     let compiled = compiler.compile_all(&builds, |_, _| {}, interrupt::requested);
     let compiled = compiled.map_err(|error| {
         let remedy = "`dgx doctor` shows what is installed and what is missing";
-        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
+        CommandError::could_not_run(error.to_string(), remedy)
     })?;
     // A task has at most one build.
     let mut images = compiled.into_iter();

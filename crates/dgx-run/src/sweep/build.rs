@@ -1,16 +1,16 @@
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use super::append;
 use super::board::SharedProgress;
 use super::pool::Sweep;
-use crate::catalog::{Language, LaunchKey};
+use crate::catalog::LaunchKey;
 use crate::compile::{
-    Compiled, Compiler, CompilerKind, Image, KernelReport, Refusal, TranslationUnit, occupancy,
-    refusal, residency,
+    Compiled, Compiler, Image, KernelReport, Refusal, TranslationUnit, occupancy, refusal,
+    residency,
 };
 use crate::operator::abi;
-use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, PlanOutcome, PlannedCell};
+use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, PlannedCell};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Limits};
 use dgx_core::interrupt;
@@ -186,12 +186,10 @@ pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandEr
         .compile_all(&units, |_, _| (), || false)
         .map_err(CommandError::from)?;
     let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
-    let refused = plan.cells.iter().filter_map(|cell| match &cell.outcome {
-        PlanOutcome::Run { build, call } => {
-            let refused = refusal_of(plan, &image(*build)?.kernels, call)?;
-            Some(RefusedCell::of(cell, refused))
-        }
-        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
+    let refused = plan.cells.iter().filter_map(|cell| {
+        let (build, call) = cell.run()?;
+        let refused = refusal_of(plan, &image(build)?.kernels, call)?;
+        Some(RefusedCell::of(cell, refused))
     });
     let refused = refused.collect();
     let builds = plan.builds.iter().zip(&compiled).enumerate();
@@ -211,36 +209,13 @@ fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
 
 /// The compiler's input for a build.
 pub fn unit(spec: &BuildSpec) -> TranslationUnit {
-    TranslationUnit {
-        name: spec.path.display().to_string(),
-        source: Arc::clone(&spec.source),
-        arch: spec.arch.clone(),
-        flags: spec.flags.clone(),
-        defines: spec
-            .defines
-            .iter()
-            .map(|(name, value)| (name.clone(), value.to_string()))
-            .collect(),
-        headers: Arc::clone(&spec.headers),
-        compiler: match (&spec.triton, spec.language) {
-            (Some(request), _) => CompilerKind::Triton(request.clone()),
-            (None, Language::Ptx) => CompilerKind::Ptxas,
-            (None, Language::Cuda | Language::Triton) => CompilerKind::Nvrtc,
-        },
-        kernels: spec.kernels.clone(),
-    }
+    spec.unit.clone()
 }
 
 fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> Build {
-    let launches: Vec<&LaunchGeometry> = plan
-        .cells
-        .iter()
-        .filter_map(|cell| match &cell.outcome {
-            PlanOutcome::Run { build, call } if *build == index => Some(&call.launches),
-            _ => None,
-        })
-        .flatten()
-        .collect();
+    let calls = plan.cells.iter().filter_map(PlannedCell::run);
+    let own = calls.filter(|(build, _)| *build == index);
+    let launches: Vec<&LaunchGeometry> = own.flat_map(|(_, call)| &call.launches).collect();
     let (kernels, remarks) = match &compiled.outcome {
         Ok(image) => (
             resources(&plan.device.limits, image, spec, &launches),
@@ -269,7 +244,8 @@ fn resources(
     spec: &BuildSpec,
     launches: &[&LaunchGeometry],
 ) -> Vec<KernelResources> {
-    spec.kernels
+    spec.unit
+        .kernels
         .iter()
         .filter_map(|name| image.kernel(name))
         .map(|kernel| {

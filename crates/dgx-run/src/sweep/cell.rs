@@ -17,7 +17,7 @@ use crate::operator::Operands;
 use crate::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell, Stamping};
 use crate::worker::{CellCode, CellJob, KeepRequest, KeptCall};
 use dgx_core::diagnostic::{CommandError, InputError, render};
-use dgx_core::domain::{Chip, ContenderId, Distribution, Exit, Shape, Status, Verdict};
+use dgx_core::domain::{Chip, ContenderId, Distribution, Shape, Status, Verdict};
 use dgx_core::record::schema::Settings;
 
 /// Time limit of a call in the emulator.
@@ -112,13 +112,13 @@ impl<'a> CompiledCell<'a> {
         let mut cells = plan.cells.iter();
         let cell = cells.find(|c| (c.contender, c.shape) == (contender, shape));
         let cell = cell.ok_or_else(|| could_not_run("nothing is planned for the cell"))?;
-        let compiled = match &cell.outcome {
-            PlanOutcome::Run { build, .. } => {
-                let unit = unit(&plan.builds[*build]);
+        let compiled = match cell.run() {
+            Some((build, _)) => {
+                let unit = unit(&plan.builds[build]);
                 let compiled = compiler.compile(&unit);
                 Some((unit, compiled?.outcome))
             }
-            PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
+            None => None,
         };
         Ok(Self {
             plan,
@@ -266,8 +266,7 @@ impl<'a> CompiledCell<'a> {
         let data = self.data(&operands, false);
         let calls = gpu.stamped(&plain, &stamped, &data, STAMPED_CALLS);
         let calls = calls.map_err(|failure| {
-            CommandError::new(
-                Exit::CouldNotRun,
+            CommandError::could_not_run(
                 format!(
                     "{id} could not be stamped on {name}: {}",
                     in_words(&failure)
@@ -305,8 +304,7 @@ impl<'a> CompiledCell<'a> {
 
     fn no_time(&self, why: &str) -> CommandError {
         let (id, shape) = (self.id(), &self.shape.name);
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             format!("no time can be modelled of {id} on {shape}: {why}"),
             "`dgx sweep --backend emu` validates it; other shapes and contenders may work",
         )

@@ -14,7 +14,7 @@ use super::pool::Sweep;
 use super::progress::Bar;
 use super::runner::{Runner, Starter, free_memory};
 use crate::child::cores;
-use crate::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell};
+use crate::plan::{OperatorCall, Plan, PlannedCell};
 use crate::worker::{CellJob, NoReply, Reply, Request, Worker};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Hazard, HazardWatch, counted};
@@ -74,7 +74,7 @@ impl<'a> Examination<'a> {
         let mut cells: Vec<&PlannedCell> = plan.cells.iter().filter(|_| wanted).collect();
         cells.retain(|cell| {
             let (contender, shape) = names(plan, cell);
-            matches!(cell.outcome, PlanOutcome::Run { .. }) && !begun.was_examined(contender, shape)
+            cell.run().is_some() && !begun.was_examined(contender, shape)
         });
         // Operands are drawn once for all cells of a shape in one emulator.
         cells.sort_by_key(|cell| cell.shape);
@@ -148,10 +148,10 @@ impl<'a> Examination<'a> {
             && let Some(cell) = self.cells.get(index)
             && !self.over()
         {
-            let PlanOutcome::Run { build, call } = &cell.outcome else {
+            let Some((build, call)) = cell.run() else {
                 continue;
             };
-            let Some(compiled) = self.sweep.images.wait(*build) else {
+            let Some(compiled) = self.sweep.images.wait(build) else {
                 return;
             };
             match launchable(&compiled, |built| &built.kernels, self.sweep.plan, call) {

@@ -9,7 +9,6 @@ use super::resume::{measured, next_process};
 use super::validate::verdict;
 use super::{CardSession, could_not_run, reread};
 use crate::backend::RunFailure;
-use crate::plan::PlanOutcome;
 use crate::worker::{CellCode, MeasureJob, NoReply, Reply, Request, trace};
 use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::CommandError;
@@ -138,13 +137,13 @@ impl TimingStage<'_, '_> {
         let mut cells = Vec::new();
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
             let contender = &plan.contenders[cell.contender].id;
-            let PlanOutcome::Run { build, call } = &cell.outcome else {
+            let Some((build, call)) = cell.run() else {
                 continue;
             };
             if !self.verdicts.passed(contender, name) {
                 continue;
             }
-            if let Some(Ok(image)) = self.session.image(*build)? {
+            if let Some(Ok(image)) = self.session.image(build)? {
                 cells.push(CellCode {
                     contender: contender.clone(),
                     image: image.folder,

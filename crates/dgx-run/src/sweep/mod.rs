@@ -342,8 +342,7 @@ fn reread(path: &Path) -> Result<Run, CommandError> {
 }
 
 fn could_not_run(message: &str) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
+    CommandError::could_not_run(
         message,
         "`dgx doctor` shows what is installed and what is missing",
     )

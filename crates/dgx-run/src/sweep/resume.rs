@@ -4,7 +4,7 @@ use super::environment::contender_record;
 use super::write_error;
 use crate::plan::Plan;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Exit, Timing};
+use dgx_core::domain::Timing;
 use dgx_core::record::schema::{DeviceRecord, Header};
 use dgx_core::record::{Run, WriteError, Writer, newest_first};
 
@@ -50,8 +50,7 @@ impl Resumed {
         }
         Err(match taken {
             Some(error) => write_error(&error),
-            None => CommandError::new(
-                Exit::Usage,
+            None => CommandError::usage(
                 format!("no run in {} is unfinished", results.display()),
                 "start one with `dgx sweep ROUND.toml`, or name a run file",
             ),
@@ -104,16 +103,14 @@ pub fn as_begun(run: &Run, plan: &Plan, device: &DeviceRecord) -> Result<(), Com
     let Some(why) = changed(&run.header, &now, &cards) else {
         return Ok(());
     };
-    Err(CommandError::new(
-        Exit::Usage,
+    Err(CommandError::usage(
         format!("{} is complete, but out of date: {why}", run.path.display()),
         "remove it, or name another file with --into",
     ))
 }
 
 fn refused(path: &Path, why: &str) -> CommandError {
-    CommandError::new(
-        Exit::Usage,
+    CommandError::usage(
         format!("{} cannot be resumed: {why}", path.display()),
         "start a new sweep",
     )
@@ -185,6 +182,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
+    use dgx_core::domain::Exit;
     use dgx_core::record::schema::Line;
     use dgx_core::record::synthetic::Synthetic;
 

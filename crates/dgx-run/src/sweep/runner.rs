@@ -10,7 +10,7 @@ use crate::worker::{Worker, trace};
 use dgx_core::config::Yardstick;
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Bytes, Chip, Device, Exit};
+use dgx_core::domain::{BackendKind, Bytes, Chip, Device};
 use dgx_core::operator::Operator;
 use dgx_core::record::schema::Settings;
 
@@ -84,8 +84,7 @@ impl Gpus {
         };
         match numbers.iter().find(|number| **number >= count) {
             None => Ok(numbers),
-            Some(number) => Err(CommandError::new(
-                Exit::Usage,
+            Some(number) => Err(CommandError::usage(
                 format!("there is no card {number}: {count} can be seen, counted from 0"),
                 "CUDA_VISIBLE_DEVICES says which are seen; --gpus all takes every one",
             )),
@@ -116,9 +115,9 @@ impl FakeFlags {
     fn opening(&self) -> Result<Option<(Opening, u32)>, CommandError> {
         #[cfg(any(test, feature = "fake"))]
         if let Some(path) = &self.script {
-            let remedy = "crates/dgx-run/src/backend/fake/ documents scripts";
+            let remedy = "crates/dgx-run/src/backend/tests/fake/ documents scripts";
             let script = crate::backend::fake::Script::read(path)
-                .map_err(|e| CommandError::new(Exit::Usage, e, remedy))?;
+                .map_err(|e| CommandError::usage(e, remedy))?;
             let opening = Opening::new(BackendKind::Fake, Some(path.clone()));
             return Ok(Some((opening, script.cards.len().max(1) as u32)));
         }
@@ -367,8 +366,7 @@ fn check_same_model(runners: &[Runner], numbers: &[u32]) -> Result<(), CommandEr
         return Ok(());
     };
     let (name, sms) = model(&runners[other]);
-    Err(CommandError::new(
-        Exit::Usage,
+    Err(CommandError::usage(
         format!(
             "card {} is {} with {} SMs, and card {} is {name} with {sms}: shapes from both \
              cannot stand in one table",
@@ -413,16 +411,14 @@ pub fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError
 }
 
 fn emulator_only() -> CommandError {
-    CommandError::new(
-        Exit::Usage,
+    CommandError::usage(
         "--target and --time-only are for the emulator: a real card cannot be changed",
         "add --backend emu, or leave them out",
     )
 }
 
 fn no_gpu(why: &str) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
+    CommandError::could_not_run(
         format!("no GPU can be used: {why}"),
         "leave out --backend to emulate",
     )

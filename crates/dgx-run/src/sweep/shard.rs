@@ -4,7 +4,7 @@ use std::str::FromStr;
 use crate::plan::shards;
 use dgx_core::config::Round;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Exit, Timing, counted};
+use dgx_core::domain::{Timing, counted};
 use dgx_core::record::schema::Shard;
 
 /// A part of a round, as `2/4`.
@@ -20,8 +20,7 @@ impl ShardOf {
     pub fn cut(self, round: &mut Round, timing: Timing) -> Result<Shard, CommandError> {
         let all = round.shapes.clone();
         let none = || {
-            CommandError::new(
-                Exit::Usage,
+            CommandError::usage(
                 format!(
                     "not every shard of {} would have a shape: the round has {}, and contenders \
                      are compared shape by shape",

@@ -7,7 +7,7 @@ use super::runner::Runner;
 use super::{CardSession, could_not_run};
 use crate::backend::{Modelled, RunFailure};
 use crate::operator::{ProblemKey, drawing};
-use crate::plan::{Plan, PlanOutcome, PlannedCell, cost};
+use crate::plan::{Plan, PlannedCell, cost};
 use crate::worker::{CellJob, Judged, NoReply, Reply, Request, Worker, trace};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Status, Timing, Verdict};
@@ -49,14 +49,9 @@ pub(super) fn all(session: &mut CardSession<'_>) -> Result<(), CommandError> {
 
 /// Approximate time of a cell, relative to others.
 pub(super) fn weight(plan: &Plan, cell: &PlannedCell) -> f64 {
-    match cell.outcome {
-        PlanOutcome::Run { .. } => cost(
-            &plan.round.operator,
-            &plan.shapes[cell.shape],
-            Timing::Modelled,
-        ),
-        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => 0.0,
-    }
+    let shape = &plan.shapes[cell.shape];
+    let cost = |_| cost(&plan.round.operator, shape, Timing::Modelled);
+    cell.run().map_or(0.0, cost)
 }
 
 /// The shape on which a contender gets all its calls, however long they take: random, and more

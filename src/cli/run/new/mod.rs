@@ -15,7 +15,7 @@ use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{Device, Exit, Status, typed};
 use dgx_core::operator::{self, Operator};
 use dgx_run::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
-use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
+use dgx_run::plan::{Plan, PlanTarget};
 use dgx_run::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
@@ -327,7 +327,7 @@ fn fitting_round(
             );
             let runs = |plan: &Plan| {
                 let mut cells = plan.cells.iter();
-                cells.all(|cell| matches!(cell.outcome, PlanOutcome::Run { .. }))
+                cells.all(|cell| cell.run().is_some())
             };
             if plan.as_ref().is_ok_and(runs) {
                 return Ok((text.clone(), target));
@@ -378,8 +378,7 @@ fn opening(name: &str, beside: Option<&str>) -> String {
 /// Writes a file that must not exist yet.
 fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
     let failed = |error: std::io::Error| {
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             format!("cannot write {}: {error}", path.display()),
             "check the folder, and that there is no such file",
         )

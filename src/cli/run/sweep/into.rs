@@ -8,7 +8,7 @@ use super::{Args, adjust, departures, settings};
 use crate::cli::{Globals, runs};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Exit};
+use dgx_core::domain::BackendKind;
 use dgx_core::record::Run;
 use dgx_core::record::schema::{DeviceRecord, Header};
 use dgx_run::catalog::Catalog;
@@ -32,8 +32,7 @@ pub(super) fn is_of(header: &Header, args: &Args, file: &Path) -> Result<(), Com
         true if has != asked => format!("{has}, not {asked}"),
         true => return began_alike(header, args, file),
     };
-    Err(CommandError::new(
-        Exit::Usage,
+    Err(CommandError::usage(
         format!("{} is of {why}", file.display()),
         "name another file with --into, or the round and shard it is of",
     ))
@@ -74,8 +73,7 @@ fn began_alike(header: &Header, args: &Args, file: &Path) -> Result<(), CommandE
     if flags.is_empty() {
         return Ok(());
     }
-    Err(CommandError::new(
-        Exit::Usage,
+    Err(CommandError::usage(
         format!(
             "{} began with {}, which this command lacks",
             file.display(),

@@ -1,7 +1,5 @@
 use std::rc::Rc;
 
-use bytemuck::cast_slice;
-
 use super::arena::Arena;
 use super::driver::{DeviceMemory, Result, Stream};
 use super::instance::{DataSet, Instance};
@@ -9,7 +7,7 @@ use super::program::Program;
 use super::tools::{Tools, uploaded};
 use crate::backend::call_seed::CallSeed;
 use crate::backend::pieces::{self, Piece, PieceContents, PieceSource};
-use crate::backend::tables::{self, PrivateZones, Tables};
+use crate::backend::tables::{self, MAPS, PrivateZones, Tables};
 use crate::backend::zones::Zones;
 use crate::backend::{Buffer, Observation, RunFailure};
 
@@ -29,10 +27,8 @@ pub(super) struct CallBuffers {
 struct PrivateBuffers {
     arena: Arena,
     places: PrivateZones,
-    groups: DeviceMemory,
-    maps: DeviceMemory,
-    deal: DeviceMemory,
-    arrays: DeviceMemory,
+    /// Copies of the tables.
+    tables: Vec<DeviceMemory>,
 }
 
 /// A variable of a module, with its contents at load time.
@@ -69,12 +65,11 @@ impl CallBuffers {
         // The tables are written before every call. They are uploaded here as well, so that TMA
         // never caches other contents of a map.
         self.stream
-            .upload(arena.address(places.maps_zone), &tables.maps)?;
+            .upload(arena.address(places.tables[MAPS]), &tables.bytes[MAPS])?;
+        let copies = tables.bytes.iter();
+        let copies = copies.map(|bytes| uploaded(bytes, &self.stream));
         self.own = Some(PrivateBuffers {
-            groups: uploaded(&tables.groups, &self.stream)?,
-            maps: uploaded(&tables.maps, &self.stream)?,
-            deal: uploaded(cast_slice(&tables.deal), &self.stream)?,
-            arrays: uploaded(&tables.arrays, &self.stream)?,
+            tables: copies.collect::<Result<_>>()?,
             arena,
             places,
         });
@@ -105,15 +100,9 @@ impl CallBuffers {
                 what: PieceContents::Variable(PieceSource::Variable(index)),
             })
             .collect();
-        let of_own = |pick: fn(&PrivateBuffers) -> &DeviceMemory| {
-            self.own.as_ref().map_or(0, |o| pick(o).address)
-        };
         let address = |source| match source {
             PieceSource::Input(zone) => set.address(zone),
-            PieceSource::Groups => of_own(|o| &o.groups),
-            PieceSource::Maps => of_own(|o| &o.maps),
-            PieceSource::Deal => of_own(|o| &o.deal),
-            PieceSource::Arrays => of_own(|o| &o.arrays),
+            PieceSource::Table(table) => (self.own.as_ref()).map_or(0, |o| o.tables[table].address),
             PieceSource::Variable(index) => self.variables[index].initial.address,
         };
         Program::new([&inputs, &own, &variables], address, &self.stream)

@@ -99,7 +99,7 @@ impl LaidMemory {
         scratch.add("begun", begun_bytes);
         let own = memory.alloc(scratch.bytes()).unwrap();
         let whats = [
-            PieceContents::Same(PieceSource::Groups),
+            PieceContents::Same(PieceSource::Table(tables::GROUPS)),
             PieceContents::Scratch,
             PieceContents::Noise,
             PieceContents::Zero,
@@ -229,7 +229,7 @@ fn lays_as_the_host_does(mut laid: LaidMemory) {
         for piece in &laid.pieces {
             let source: &[u8] = match piece.what.source() {
                 Some(PieceSource::Input(zone)) => &tensors[zone],
-                Some(PieceSource::Groups) => &laid.groups,
+                Some(PieceSource::Table(_)) => &laid.groups,
                 _ => &[],
             };
             assert!(
@@ -500,10 +500,12 @@ fn scratch_and_tables_of_a_call_are_all_accounted_for() {
     let mut zones = Zones::default();
     let scratch = zones.add("scratch counters of group 0", 64);
     let private = PrivateZones {
-        groups_zone: zones.add("groups", 168),
-        maps_zone: zones.add("maps", 0),
-        deal_zone: zones.add("deal", 12),
-        arrays_zone: Some(zones.add("arrays", 128)),
+        tables: vec![
+            zones.add("groups", 168),
+            zones.add("maps", 0),
+            zones.add("deal", 12),
+            zones.add("arrays", 128),
+        ],
         scratch: vec![tables::ScratchZone {
             zone: scratch,
             zero: true,

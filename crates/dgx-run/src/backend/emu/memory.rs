@@ -5,7 +5,6 @@ use std::iter::repeat;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytemuck::cast_slice;
 use ptx_emu::trace::{Part, Trace, Watch};
 use ptx_emu::{
     Config, DevicePtr, Launch, Memory, MemoryError, Module, Params, Region, Sanitize, Wake,
@@ -397,10 +396,7 @@ impl CallMemory {
 fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -> &'a [u8] {
     match piece.what.source() {
         Some(PieceSource::Input(zone)) => &tensors[zone],
-        Some(PieceSource::Groups) => &tables.groups,
-        Some(PieceSource::Maps) => &tables.maps,
-        Some(PieceSource::Deal) => cast_slice(&tables.deal),
-        Some(PieceSource::Arrays) => &tables.arrays,
+        Some(PieceSource::Table(table)) => &tables.bytes[table],
         // The emulator's modules keep their variables.
         Some(PieceSource::Variable(_)) | None => &[],
     }

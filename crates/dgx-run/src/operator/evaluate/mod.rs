@@ -188,6 +188,7 @@ impl<'a> Evaluator<'a> {
 
     /// How many rows to request at a time, so that neither they nor their inputs fill the memory:
     /// the same for the whole output.
+    #[cfg(test)]
     pub fn rows_per_block(&self) -> usize {
         let most = (AT_ONCE / self.width().max(1)).max(1);
         let rows = self.row_count().min(most);

@@ -8,7 +8,7 @@ use dgx_core::operator::{
 
 use super::is_one;
 use super::parts::{ScratchKind, ScratchPart};
-use super::types::{Helper, Numbers};
+use super::types::{Numbers, is_narrow};
 
 /// Precedence of C++ operators.
 pub(super) const TERNARY: u8 = 1;
@@ -72,7 +72,6 @@ pub(super) struct Writer<'a> {
     pub(super) value: &'a Value,
     parts: &'a [ScratchPart],
     pub(super) numbers: Numbers,
-    helpers: &'a mut BTreeSet<Helper>,
     /// How many steps read each step.
     readers: Vec<usize>,
     /// From the outermost to the innermost.
@@ -94,7 +93,6 @@ impl<'a> Writer<'a> {
         value: &'a Value,
         parts: &'a [ScratchPart],
         numbers: Numbers,
-        helpers: &'a mut BTreeSet<Helper>,
     ) -> Self {
         let mut readers = vec![0; value.nodes.len()];
         for input in value.nodes.iter().flat_map(|node| &node.inputs) {
@@ -108,7 +106,6 @@ impl<'a> Writer<'a> {
             value,
             parts,
             numbers,
-            helpers,
             readers,
             blocks: vec![Block::default()],
             taken: taken.chain(names).collect(),
@@ -133,10 +130,6 @@ impl<'a> Writer<'a> {
     pub(super) fn line(&mut self, line: String) {
         let block = self.blocks.last_mut().expect("the outermost block stays");
         block.lines.push(line);
-    }
-
-    pub(super) fn uses(&mut self, helper: Helper) {
-        self.helpers.insert(helper);
     }
 
     /// Names that are not to be used.
@@ -313,31 +306,21 @@ impl<'a> Writer<'a> {
     }
 
     /// An element of a tensor.
-    pub(super) fn load(&mut self, tensor: &Tensor, at: &[String]) -> Code {
+    pub(super) fn load(&self, tensor: &Tensor, at: &[String]) -> Code {
         let (name, offset) = (&tensor.name, self.offset(at, &tensor.extents));
         let element = tensor.element;
-        let scaled = match element {
-            ElementType::Nvfp4 => Some(Helper::Nvfp4),
-            ElementType::Mxfp4 => Some(Helper::Mxfp4),
-            ElementType::Mxfp8 => Some(Helper::Mxfp8),
-            _ => None,
-        };
-        let text = match (scaled, Helper::reader(element)) {
-            (Some(helper), _) => {
-                self.uses(helper);
-                format!("{}(group.{name}, group.sf{name}, {offset})", element.name())
+        let kind = element.name();
+        let text = match element {
+            ElementType::Nvfp4 | ElementType::Mxfp4 | ElementType::Mxfp8 => {
+                format!("{kind}(group.{name}, group.sf{name}, {offset})")
             }
-            (None, Some((helper, reader))) if element == ElementType::E2m1 => {
-                self.uses(helper);
+            ElementType::E2m1 => {
                 let at =
                     Code::new(offset.clone(), level_of(&offset), Number::Integer).at(PRODUCT + 1);
-                format!("{reader}(group.{name}[{at} / 2] >> {at} % 2 * 4 & 15)")
+                format!("from_e2m1(group.{name}[{at} / 2] >> {at} % 2 * 4 & 15)")
             }
-            (None, Some((helper, reader))) => {
-                self.uses(helper);
-                format!("{reader}(group.{name}[{offset}])")
-            }
-            (None, None) => format!("group.{name}[{offset}]"),
+            _ if is_narrow(element) => format!("from_{kind}(group.{name}[{offset}])"),
+            _ => format!("group.{name}[{offset}]"),
         };
         let text = match element.number() {
             Number::Real if self.numbers.double && element != ElementType::F64 => {
@@ -353,12 +336,11 @@ impl<'a> Writer<'a> {
     pub(super) fn store(&mut self, tensor: &Tensor, value: Code) {
         let (name, element) = (&tensor.name, tensor.element);
         let value = value.to(element.number());
-        if let Some((helper, writer)) = Helper::writer(element) {
-            self.uses(helper);
-            let value = self.narrowed(value.text);
+        if is_narrow(element) {
+            let (value, kind) = (self.narrowed(value.text), element.name());
             let line = match element {
-                ElementType::E2m1 => format!("both |= {writer}({value}) << at % 2 * 4;"),
-                _ => format!("group.{name}[at] = {writer}({value});"),
+                ElementType::E2m1 => format!("both |= to_e2m1({value}) << at % 2 * 4;"),
+                _ => format!("group.{name}[at] = to_{kind}({value});"),
             };
             return self.line(line);
         }
@@ -372,17 +354,15 @@ impl<'a> Writer<'a> {
     }
 
     /// A real as a float that rounds to 16 bits or fewer like the real itself.
-    pub(super) fn narrowed(&mut self, real: String) -> String {
+    pub(super) fn narrowed(&self, real: String) -> String {
         if !self.numbers.double {
             return real;
         }
-        self.uses(Helper::Narrowed);
         format!("narrowed({real})")
     }
 
     /// An integer within the limits of its type.
-    pub(super) fn clamped(&mut self, element: ElementType, value: Code) -> Code {
-        self.uses(Helper::Clamped);
+    pub(super) fn clamped(&self, element: ElementType, value: Code) -> Code {
         let (least, most) = element.limits();
         let value = value.to(Number::Real).text;
         let text = format!("clamped({value}, {least}, {most})");

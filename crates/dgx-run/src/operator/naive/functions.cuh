@@ -129,14 +129,14 @@ __device__ integer remainder_of(integer a, integer b) {
 }
 
 // With the sign of the divisor.
-__device__ real remainder_of(real a, real b) {
+__device__ real remainder_of_reals(real a, real b) {
   const real rest = fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 // Rounded down.
-__device__ real floor_divide(real a, real b) {
-  const real rest = remainder_of(a, b);
+__device__ real floor_divide_reals(real a, real b) {
+  const real rest = remainder_of_reals(a, b);
   return isfinite(rest) ? rint((a - rest) / b) : floor(a / b);
 }
 

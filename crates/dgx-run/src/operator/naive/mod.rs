@@ -8,14 +8,12 @@ mod parts;
 mod steps;
 mod types;
 
-use std::collections::BTreeSet;
-
 use dgx_core::operator::{ElementType, Extent, Op, Operator};
 
 use super::abi::SCRATCH_SLOTS;
 use code::Writer;
 use parts::{Goal, ScratchPart};
-use types::{Helper, Numbers};
+use types::Numbers;
 
 pub(crate) use oracle::{OracleDevice, OracleKernels, THREADS as ORACLE_THREADS, solve};
 
@@ -33,7 +31,6 @@ pub fn naive(operator: &Operator, arch: &str) -> Result<String, String> {
              {SCRATCH_SLOTS} at most"
         ));
     }
-    let mut helpers = BTreeSet::new();
     let (mut matter, mut kernels) = (front_matter(operator, arch, &all, &numbers), String::new());
     for (output, parts) in all.iter().enumerate() {
         for place in 0..=parts.len() {
@@ -45,11 +42,12 @@ pub fn naive(operator: &Operator, arch: &str) -> Result<String, String> {
                 place,
             };
             matter += &kernel.launch();
-            kernels += &kernel.code(&mut helpers);
+            kernels += &kernel.code();
         }
     }
-    let preamble = preamble(&numbers, &helpers);
-    Ok(format!("/*dgx\n{matter}*/\n{preamble}{kernels}"))
+    let code = preamble(&numbers, &kernels) + &kernels;
+    let code = code.replace(&format!("{}(", types::REALS), "(");
+    Ok(format!("/*dgx\n{matter}*/\n{code}"))
 }
 
 fn front_matter(
@@ -99,7 +97,7 @@ fn is_one(extent: &Extent) -> bool {
     }
 }
 
-fn preamble(numbers: &Numbers, helpers: &BTreeSet<Helper>) -> String {
+fn preamble(numbers: &Numbers, kernels: &str) -> String {
     let mut text = String::from(
         "// Right, and slow: each thread computes one element and reads all of its operands from\n\
          // memory. What usually pays, one at a time: let a warp or a CTA share a row and add up with\n\
@@ -108,9 +106,9 @@ fn preamble(numbers: &Numbers, helpers: &BTreeSet<Helper>) -> String {
          #include <dgx/abi.cuh>\nusing dgx::u16;\nusing dgx::u32;\nusing dgx::u64;\nusing dgx::u8;\n\n",
     );
     text += numbers.declared();
-    for helper in types::ordered(helpers) {
+    for function in types::called(kernels) {
         text += "\n";
-        text += helper;
+        text += function;
         text += "\n";
     }
     text
@@ -164,15 +162,9 @@ impl Kernel<'_> {
         format!("\n[[launch]]\nkernel = {name:?}\ngrid   = {grid}\nblock  = \"THREADS\"\n")
     }
 
-    fn code(&self, helpers: &mut BTreeSet<Helper>) -> String {
+    fn code(&self) -> String {
         let output = &self.operator.outputs[self.output];
-        let mut writer = Writer::new(
-            self.operator,
-            &output.value,
-            self.parts,
-            self.numbers,
-            helpers,
-        );
+        let mut writer = Writer::new(self.operator, &output.value, self.parts, self.numbers);
         let at = writer.indices(self.extents());
         let mut body = writer.placed(&at, self.extents());
         match self.part() {

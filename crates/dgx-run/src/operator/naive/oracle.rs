@@ -4,14 +4,12 @@
 mod solve;
 mod tile;
 
-use std::collections::BTreeSet;
-
 use dgx_core::fields::{PointedPart, storage_type};
 use dgx_core::operator::{Extent, NodeId, Op, Operator};
 
 use super::code::Writer;
 use super::parts::{Goal, ScratchKind, ScratchPart};
-use super::types::{self, Helper, Numbers};
+use super::types::{self, Numbers};
 use crate::operator::gated::kept_steps;
 
 pub(crate) use solve::{OracleDevice, solve};
@@ -69,8 +67,7 @@ pub(crate) struct Range {
 impl OracleKernels {
     pub(crate) fn new(operator: &Operator) -> Self {
         let goals = goals(operator);
-        let (mut kernels, mut helpers) = (String::new(), BTreeSet::new());
-        let (mut answers, mut scratch) = (Vec::new(), 0);
+        let (mut kernels, mut answers, mut scratch) = (String::new(), Vec::new(), 0);
         for (place, goal) in goals.iter().enumerate() {
             let parts = goal.parts();
             let writing = Writing {
@@ -81,18 +78,17 @@ impl OracleKernels {
                 place,
             };
             scratch += parts.len();
-            let (code, answer) = writing.kernels(&mut helpers);
+            let (code, answer) = writing.kernels();
             kernels += &code;
             answers.push(answer);
         }
-        let texts: Vec<&str> = types::ordered(&helpers).collect();
         let source = format!(
             "namespace oracle_{} {{\nusing u8 = unsigned char;\nusing u16 = unsigned short;\n\
              using u32 = unsigned int;\nusing u64 = unsigned long long;\nusing real = double;\n\
              using integer = long long;\n\n{}\n{}\n{kernels}\n}}  // namespace\n",
             tag(operator),
             group(operator, scratch),
-            texts.join("\n\n"),
+            types::called(&kernels).join("\n\n"),
         );
         Self {
             source,
@@ -180,12 +176,12 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn kernels(&self, helpers: &mut BTreeSet<Helper>) -> (String, AnswerKernels) {
+    fn kernels(&self) -> (String, AnswerKernels) {
         let (mut code, mut kernels) = (String::new(), Vec::new());
         let mut aligned = self.goal.extents.len().saturating_sub(2);
         for place in 0..=self.parts.len() {
             let part = self.parts.get(place);
-            let (text, along) = self.kernel(part, place, helpers);
+            let (text, along) = self.kernel(part, place);
             code += &text;
             let extents = part.map_or(self.goal.extents, |part| &part.extents);
             let mut pairs = extents.iter().zip(self.goal.extents);
@@ -226,15 +222,10 @@ impl Writing<'_> {
     }
 
     /// The text of a kernel, and along how many leading axes it reads parts at its own indices.
-    fn kernel(
-        &self,
-        part: Option<&ScratchPart>,
-        place: usize,
-        helpers: &mut BTreeSet<Helper>,
-    ) -> (String, usize) {
+    fn kernel(&self, part: Option<&ScratchPart>, place: usize) -> (String, usize) {
         let Goal { value, root, .. } = *self.goal;
         let numbers = Numbers::exact();
-        let mut writer = Writer::new(self.operator, value, self.parts, numbers, helpers);
+        let mut writer = Writer::new(self.operator, value, self.parts, numbers);
         writer.reserve(tile::WORDS);
         let extents = part.map_or(self.goal.extents, |part| &part.extents);
         let at = writer.indices(extents);

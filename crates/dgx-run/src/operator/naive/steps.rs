@@ -4,7 +4,7 @@ use dgx_core::operator::{BinaryOp, ElementType, Extent, NodeId, Number, Op, Redu
 
 use super::code::{AND, COMPARED, Code, OR, PRODUCT, SIGN, SUM, TERNARY, WORD, Writer, extent};
 use super::parts::ScratchKind;
-use super::types::{Helper, Numbers};
+use super::types::{Numbers, REALS};
 
 impl Writer<'_> {
     pub(super) fn computed(&mut self, id: NodeId, at: &[String]) -> Code {
@@ -20,7 +20,7 @@ impl Writer<'_> {
                 let operator = self.operator;
                 self.load(&operator.outputs[*output].tensor, at)
             }
-            Op::Constant(value) => self.constant(*value, number),
+            Op::Constant(value) => constant(*value, number),
             Op::Size(size) => {
                 let name = &self.operator.sizes[*size];
                 Code::new(format!("integer(group.{name})"), WORD, number)
@@ -28,11 +28,11 @@ impl Writer<'_> {
             Op::Index(_) => Code::new(format!("integer({})", at[0]), WORD, number),
             Op::Unary(op) => {
                 let of = self.stretched(inputs[0], at).to(number);
-                self.unary(*op, of)
+                unary(*op, of)
             }
             Op::Binary(op) => {
                 let (a, b) = (self.stretched(inputs[0], at), self.stretched(inputs[1], at));
-                self.binary(*op, a, b, number)
+                binary(*op, a, b, number)
             }
             Op::Where => self.choose(inputs, at, number),
             Op::MatMul => self.product(id, at),
@@ -66,106 +66,6 @@ impl Writer<'_> {
                 self.cast(*element, of)
             }
         }
-    }
-
-    fn constant(&mut self, value: f64, number: Number) -> Code {
-        if value.is_infinite() {
-            self.uses(Helper::Infinity);
-            return match value > 0.0 {
-                true => Code::new("infinity()", WORD, Number::Real),
-                false => Code::new("-infinity()", SIGN, Number::Real),
-            };
-        }
-        let level = if value < 0.0 { SIGN } else { WORD };
-        match number {
-            Number::Integer => Code::new(format!("{value}"), level, number),
-            _ => Code::new(format!("real({value:?})"), WORD, number),
-        }
-    }
-
-    fn unary(&mut self, op: UnaryOp, of: Code) -> Code {
-        let number = of.number;
-        let call = |name: &str| Code::new(format!("{name}({})", of.text), WORD, number);
-        match op {
-            UnaryOp::Negate => Code::new(format!("-{}", of.at(SIGN + 1)), SIGN, number),
-            UnaryOp::Floor | UnaryOp::Round if number == Number::Integer => of,
-            UnaryOp::Exp => call("exp"),
-            UnaryOp::Exp2 => call("exp2"),
-            UnaryOp::Log => call("log"),
-            UnaryOp::Log2 => call("log2"),
-            UnaryOp::Sqrt => call("sqrt"),
-            UnaryOp::Rsqrt => call("rsqrt"),
-            UnaryOp::Abs => call(if number == Number::Real {
-                "fabs"
-            } else {
-                "abs"
-            }),
-            UnaryOp::Tanh => call("tanh"),
-            UnaryOp::Erf => call("erf"),
-            UnaryOp::Sin => call("sin"),
-            UnaryOp::Cos => call("cos"),
-            UnaryOp::Floor => call("floor"),
-            UnaryOp::Round => call("rint"),
-            UnaryOp::Sigmoid => {
-                self.uses(Helper::Sigmoid);
-                call("sigmoid")
-            }
-            UnaryOp::Silu => {
-                self.uses(Helper::Silu);
-                call("silu")
-            }
-            UnaryOp::Gelu => {
-                self.uses(Helper::Gelu);
-                call("gelu")
-            }
-            UnaryOp::Relu => {
-                self.uses(Helper::Maximum);
-                let kind = Numbers::kind(number);
-                Code::new(format!("maximum<{kind}>({}, 0)", of.text), WORD, number)
-            }
-            UnaryOp::Sign => {
-                self.uses(Helper::Sign);
-                call(&format!("sign<{}>", Numbers::kind(number)))
-            }
-        }
-    }
-
-    fn binary(&mut self, op: BinaryOp, a: Code, b: Code, number: Number) -> Code {
-        let both = match (a.number, b.number) {
-            (a, b) if a == b && !matches!(op, BinaryOp::Divide | BinaryOp::Power) => a,
-            _ => Number::Real,
-        };
-        let (a, b) = (a.to(both), b.to(both));
-        let (level, symbol) = match op {
-            BinaryOp::Add | BinaryOp::Subtract => (SUM, op.symbol()),
-            BinaryOp::Multiply | BinaryOp::Divide => (PRODUCT, op.symbol()),
-            BinaryOp::And => (AND, "&&"),
-            BinaryOp::Or => (OR, "||"),
-            _ if op.compares() => (COMPARED, op.symbol()),
-            _ => return self.called(op, &a, &b, both),
-        };
-        // Operators of equal precedence associate to the left, and comparisons are not chained.
-        let left = if level == COMPARED { level + 1 } else { level };
-        let text = format!("{} {symbol} {}", a.at(left), b.at(level + 1));
-        Code::new(text, level, number)
-    }
-
-    fn called(&mut self, op: BinaryOp, a: &Code, b: &Code, number: Number) -> Code {
-        let real = number == Number::Real;
-        let kind = Numbers::kind(number);
-        let (name, helper) = match op {
-            BinaryOp::Power => ("pow".to_owned(), None),
-            BinaryOp::Maximum => (format!("maximum<{kind}>"), Some(Helper::Maximum)),
-            BinaryOp::Minimum => (format!("minimum<{kind}>"), Some(Helper::Minimum)),
-            BinaryOp::FloorDivide if real => {
-                ("floor_divide".to_owned(), Some(Helper::FloorDivideReal))
-            }
-            BinaryOp::FloorDivide => ("floor_divide".to_owned(), Some(Helper::FloorDivide)),
-            _ if real => ("remainder_of".to_owned(), Some(Helper::RemainderReal)),
-            _ => ("remainder_of".to_owned(), Some(Helper::Remainder)),
-        };
-        helper.into_iter().for_each(|helper| self.uses(helper));
-        Code::new(format!("{name}({}, {})", a.text, b.text), WORD, number)
     }
 
     fn choose(&mut self, inputs: &[NodeId], at: &[String], number: Number) -> Code {
@@ -230,14 +130,8 @@ impl Writer<'_> {
             let term = writer.stretched(of, &own).to(number).text;
             let line = match op {
                 ReduceOp::Sum | ReduceOp::Mean => format!("{name} += {term};"),
-                ReduceOp::Max => {
-                    writer.uses(Helper::Maximum);
-                    format!("{name} = maximum<{kind}>({name}, {term});")
-                }
-                ReduceOp::Min => {
-                    writer.uses(Helper::Minimum);
-                    format!("{name} = minimum<{kind}>({name}, {term});")
-                }
+                ReduceOp::Max => format!("{name} = maximum<{kind}>({name}, {term});"),
+                ReduceOp::Min => format!("{name} = minimum<{kind}>({name}, {term});"),
             };
             writer.line(line);
         });
@@ -251,9 +145,8 @@ impl Writer<'_> {
     }
 
     /// The initial value of a minimum or maximum: beyond all numbers on that side.
-    fn start(&mut self, number: Number, sign: &str) -> String {
+    fn start(&self, number: Number, sign: &str) -> String {
         if number == Number::Real {
-            self.uses(Helper::Infinity);
             return format!("{sign}infinity()");
         }
         match self.numbers.long {
@@ -347,7 +240,6 @@ impl Writer<'_> {
         let Op::Argsort(axis) = self.value.node(id).op else {
             unreachable!("of an argsort alone");
         };
-        self.uses(Helper::Before);
         let (of, place, along) = self.along(id, axis);
         let (own, rank) = (self.fresh("own"), self.fresh("rank"));
         let x = self.stretched(of, at).to(Number::Real).text;
@@ -376,10 +268,7 @@ impl Writer<'_> {
         let index = self.stretched(node.inputs[1], at).text;
         let (place, taken) = (self.fresh("place"), self.fresh("taken"));
         let start = match number {
-            Number::Real => {
-                self.uses(Helper::Nan);
-                "not_a_number()"
-            }
+            Number::Real => "not_a_number()",
             _ => "0",
         };
         self.line(format!("const integer {place} = {index};"));
@@ -408,14 +297,90 @@ impl Writer<'_> {
                 return self.clamped(element, of);
             }
             _ => {
-                let (from, reader) = Helper::reader(element).expect("a float of 16 bits or less");
-                let (to, writer) = Helper::writer(element).expect("a float of 16 bits or less");
-                self.uses(from);
-                self.uses(to);
-                let of = self.narrowed(of.to(Number::Real).text);
-                format!("real({reader}({writer}({of})))")
+                let (of, name) = (self.narrowed(of.to(Number::Real).text), element.name());
+                format!("real(from_{name}(to_{name}({of})))")
             }
         };
         Code::new(text, WORD, number)
     }
+}
+
+fn constant(value: f64, number: Number) -> Code {
+    if value.is_infinite() {
+        return match value > 0.0 {
+            true => Code::new("infinity()", WORD, Number::Real),
+            false => Code::new("-infinity()", SIGN, Number::Real),
+        };
+    }
+    let level = if value < 0.0 { SIGN } else { WORD };
+    match number {
+        Number::Integer => Code::new(format!("{value}"), level, number),
+        _ => Code::new(format!("real({value:?})"), WORD, number),
+    }
+}
+
+fn unary(op: UnaryOp, of: Code) -> Code {
+    let number = of.number;
+    let call = |name: &str| Code::new(format!("{name}({})", of.text), WORD, number);
+    match op {
+        UnaryOp::Negate => Code::new(format!("-{}", of.at(SIGN + 1)), SIGN, number),
+        UnaryOp::Floor | UnaryOp::Round if number == Number::Integer => of,
+        UnaryOp::Exp => call("exp"),
+        UnaryOp::Exp2 => call("exp2"),
+        UnaryOp::Log => call("log"),
+        UnaryOp::Log2 => call("log2"),
+        UnaryOp::Sqrt => call("sqrt"),
+        UnaryOp::Rsqrt => call("rsqrt"),
+        UnaryOp::Abs => call(if number == Number::Real {
+            "fabs"
+        } else {
+            "abs"
+        }),
+        UnaryOp::Tanh => call("tanh"),
+        UnaryOp::Erf => call("erf"),
+        UnaryOp::Sin => call("sin"),
+        UnaryOp::Cos => call("cos"),
+        UnaryOp::Floor => call("floor"),
+        UnaryOp::Round => call("rint"),
+        UnaryOp::Sigmoid => call("sigmoid"),
+        UnaryOp::Silu => call("silu"),
+        UnaryOp::Gelu => call("gelu"),
+        UnaryOp::Relu => {
+            let kind = Numbers::kind(number);
+            Code::new(format!("maximum<{kind}>({}, 0)", of.text), WORD, number)
+        }
+        UnaryOp::Sign => call(&format!("sign<{}>", Numbers::kind(number))),
+    }
+}
+
+fn binary(op: BinaryOp, a: Code, b: Code, number: Number) -> Code {
+    let both = match (a.number, b.number) {
+        (a, b) if a == b && !matches!(op, BinaryOp::Divide | BinaryOp::Power) => a,
+        _ => Number::Real,
+    };
+    let (a, b) = (a.to(both), b.to(both));
+    let (level, symbol) = match op {
+        BinaryOp::Add | BinaryOp::Subtract => (SUM, op.symbol()),
+        BinaryOp::Multiply | BinaryOp::Divide => (PRODUCT, op.symbol()),
+        BinaryOp::And => (AND, "&&"),
+        BinaryOp::Or => (OR, "||"),
+        _ if op.compares() => (COMPARED, op.symbol()),
+        _ => return called(op, &a, &b, both),
+    };
+    // Operators of equal precedence associate to the left, and comparisons are not chained.
+    let left = if level == COMPARED { level + 1 } else { level };
+    let text = format!("{} {symbol} {}", a.at(left), b.at(level + 1));
+    Code::new(text, level, number)
+}
+
+fn called(op: BinaryOp, a: &Code, b: &Code, number: Number) -> Code {
+    let of_reals = if number == Number::Real { REALS } else { "" };
+    let kind = Numbers::kind(number);
+    let name = match op {
+        BinaryOp::Power => "pow".to_owned(),
+        BinaryOp::Maximum | BinaryOp::Minimum => format!("{}<{kind}>", op.symbol()),
+        BinaryOp::FloorDivide => format!("floor_divide{of_reals}"),
+        _ => format!("remainder_of{of_reals}"),
+    };
+    Code::new(format!("{name}({}, {})", a.text, b.text), WORD, number)
 }

@@ -1,7 +1,5 @@
 //! Reads and writes numbers of each type in CUDA without the toolkit's headers.
 
-use std::collections::BTreeSet;
-
 use dgx_core::operator::{ElementType, Number, Operator};
 
 /// The types in which a kernel computes.
@@ -64,94 +62,42 @@ impl Numbers {
     }
 }
 
-/// Functions that kernels may need, each a block of lines.
+/// Ends the names of functions of reals that have the same for integers, until it is known which of
+/// them are called.
+pub(super) const REALS: &str = "_reals";
+
+/// Functions that kernels may need, each a block of lines, after those it calls.
 const FUNCTIONS: &str = include_str!("functions.cuh");
 
-/// A function of the preamble, in the order of [`FUNCTIONS`]: each after those it
-/// calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Helper {
-    Narrowed,
-    FromF16,
-    ToF16,
-    FromBf16,
-    ToBf16,
-    FromE2m1,
-    ToE2m1,
-    FromE4m3,
-    ToE4m3,
-    FromE5m2,
-    ToE5m2,
-    FromE8m0,
-    Nvfp4,
-    Mxfp4,
-    Mxfp8,
-    Clamped,
-    Infinity,
-    Nan,
-    Maximum,
-    Minimum,
-    Sigmoid,
-    Silu,
-    Gelu,
-    Sign,
-    FloorDivide,
-    Remainder,
-    RemainderReal,
-    FloorDivideReal,
-    Before,
-}
-
-/// The texts of these and of those they call.
-pub(super) fn ordered(used: &BTreeSet<Helper>) -> impl Iterator<Item = &'static str> {
-    let mut all = used.clone();
-    for helper in used {
-        all.extend(helper.calls());
-    }
-    all.into_iter().map(Helper::text)
-}
-
-impl Helper {
-    fn calls(self) -> &'static [Self] {
-        match self {
-            Self::Nvfp4 => &[Self::FromE2m1, Self::FromE4m3],
-            Self::Mxfp4 => &[Self::FromE2m1, Self::FromE8m0],
-            Self::Mxfp8 => &[Self::FromE4m3, Self::FromE8m0],
-            Self::FloorDivideReal => &[Self::RemainderReal],
-            _ => &[],
+/// The functions that `code` calls, each after those it calls itself.
+pub(super) fn called(code: &str) -> Vec<&'static str> {
+    let mut found: Vec<&str> = Vec::new();
+    for block in FUNCTIONS.rsplit("\n\n") {
+        let declared = block.split('(').next().unwrap_or_default();
+        let name = declared.rsplit(' ').next().unwrap_or_default();
+        if calls(code, name) || found.iter().any(|other| calls(other, name)) {
+            found.push(block.trim_end());
         }
     }
+    found.reverse();
+    found
+}
 
-    /// The function that reads a plain element type, and its name.
-    pub(super) fn reader(element: ElementType) -> Option<(Self, &'static str)> {
-        Some(match element {
-            ElementType::F16 => (Self::FromF16, "from_f16"),
-            ElementType::Bf16 => (Self::FromBf16, "from_bf16"),
-            ElementType::E4m3 => (Self::FromE4m3, "from_e4m3"),
-            ElementType::E5m2 => (Self::FromE5m2, "from_e5m2"),
-            ElementType::E2m1 => (Self::FromE2m1, "from_e2m1"),
-            _ => return None,
+/// Whether a line that is no comment calls the function.
+fn calls(code: &str, name: &str) -> bool {
+    let lines = code.lines().filter(|line| !line.starts_with("//"));
+    lines.into_iter().any(|line| {
+        line.match_indices(name).any(|(at, _)| {
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            !line[..at].ends_with(is_word) && line[at + name.len()..].starts_with(['(', '<'])
         })
-    }
+    })
+}
 
-    /// The function that rounds to one.
-    pub(super) fn writer(element: ElementType) -> Option<(Self, &'static str)> {
-        Some(match element {
-            ElementType::F16 => (Self::ToF16, "to_f16"),
-            ElementType::Bf16 => (Self::ToBf16, "to_bf16"),
-            ElementType::E4m3 => (Self::ToE4m3, "to_e4m3"),
-            ElementType::E5m2 => (Self::ToE5m2, "to_e5m2"),
-            ElementType::E2m1 => (Self::ToE2m1, "to_e2m1"),
-            _ => return None,
-        })
-    }
-
-    fn text(self) -> &'static str {
-        let mut blocks = FUNCTIONS.split("\n\n");
-        let block = blocks.nth(self as usize);
-        let block = block.expect("functions.cuh has a block for each helper");
-        block.trim_end()
-    }
+/// Whether functions read it, and round to it.
+pub(super) fn is_narrow(element: ElementType) -> bool {
+    use ElementType::{Bf16, E2m1, E4m3, E5m2, F16};
+    matches!(element, F16 | Bf16 | E4m3 | E5m2 | E2m1)
 }
 
 #[cfg(test)]
@@ -159,22 +105,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_helper_has_the_block_of_its_name() {
-        assert_eq!(FUNCTIONS.split("\n\n").count(), Helper::Before as usize + 1);
-        let types = [
-            ElementType::F16,
-            ElementType::Bf16,
-            ElementType::E4m3,
-            ElementType::E5m2,
-            ElementType::E2m1,
-        ];
-        for element in types {
-            for named in [Helper::reader, Helper::writer] {
-                let (helper, name) = named(element).expect("a function");
-                assert!(helper.text().contains(&format!(" {name}(")), "{name}");
+    fn each_function_has_the_block_of_its_name() {
+        for element in ElementType::ALL.into_iter().filter(|e| is_narrow(*e)) {
+            for way in ["from", "to"] {
+                let name = format!("{way}_{}", element.name());
+                let found = called(&format!("{name}(x)"));
+                assert!(found.len() == 1 && found[0].contains(&format!(" {name}(")));
             }
         }
-        assert!(Helper::Sign.text().contains(" sign("));
-        assert!(Helper::Before.text().contains(" before("));
+        let first = |code: &str| {
+            called(code)
+                .first()
+                .map(|text| text.lines().last().unwrap())
+        };
+        assert!(first("sign<real>(x)").unwrap().contains(" sign("));
+        assert!(first("before(x, y)").unwrap().contains(" before("));
+        assert_eq!(first("sign[0] + compute_sign(x)\n// sign(x)"), None);
+        assert_eq!(called("nvfp4(x, y, 0)").len(), 3);
+        assert_eq!(called("floor_divide_reals(x, y)").len(), 2);
     }
 }
