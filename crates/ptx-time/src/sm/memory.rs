@@ -100,11 +100,31 @@ impl Sm {
         let spread = m.memory_spread * sectors.ln() + m.memory_row_spread * rows.ln();
         let busy = now + ticks(m.memory_busy_latency * load);
         let before = asked.part + (1.0 - asked.part) * m.memory_beside;
-        let here = |turn: Ticks| turn.max(busy) + ticks(m.memory_latency + spread);
-        Given {
+        let late = match self.parted {
+            false => ticks(self.late(now, asked, share, m, work.sms)),
+            true => 0,
+        };
+        let here = |turn: Ticks| turn.max(busy) + late + ticks(m.memory_latency + spread);
+        let given = Given {
             meant: here(start + ticks(long * before)),
             all: here(self.memory),
+        };
+        self.burst.ask(now, taken, given.meant);
+        given
+    }
+
+    /// Cycles by which a request is later, while all SMs ask at once, than memory's rate and their
+    /// order would have it. Memory serves some later requests first. Pieces of many rows are
+    /// scattered over channels: of n for each the fullest has the root of 2n ln(channels) more.
+    fn late(&self, now: Ticks, asked: &Asked, share: f64, m: &Machine, sms: f64) -> f64 {
+        let overtaking = self.coming.asked_between(now, self.memory) / share;
+        let overtaken = overtaking.min(m.memory_reordering);
+        if asked.rows <= 1.0 {
+            return overtaken;
         }
+        let queue = self.memory.saturating_sub(now) as f64 / CYCLE + overtaken;
+        let piece = BLOCK as f64 / (share * sms) * m.memory_channels;
+        overtaken + (2.0 * queue * piece * m.memory_channels.max(1.0).ln()).sqrt()
     }
 
     /// When what was meant is here, which L2 alone would have sent by `done`. Who asks next finds all
