@@ -194,6 +194,10 @@ machine! {
     memory_busy_latency,
     /// Bytes of memory's time that each separate piece takes besides its own.
     memory_piece,
+    /// Channels of memory, each with a queue of its own, over which separate pieces are scattered.
+    memory_channels,
+    /// Cycles of what is asked for later that memory serves before an earlier request, at most.
+    memory_reordering,
     /// Latency of an atomic on global memory.
     atomic_latency,
     /// Sectors of global memory a cycle, per SM.

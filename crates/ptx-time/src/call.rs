@@ -448,7 +448,9 @@ fn replay(
     };
     for lot in lots {
         work.clusters = lot;
-        let mut replay = Sim::new(machine, &work, keep_spans).run()?;
+        let bursts = Sim::new(machine, &work, false).bursts();
+        let sim = Sim::new(machine, &work, keep_spans).expecting(bursts);
+        let mut replay = sim.run()?;
         products.append(&mut replay.products);
         if longest.as_ref().is_none_or(|l| replay.end > l.end) {
             longest = Some(replay);

@@ -63,8 +63,8 @@ impl Removal {
             cause: Cause::Latency,
             none: "l1_latency l2_latency l2_spread constant_line_latency \
                    constant_cold_latency memory_latency memory_spread memory_row_spread \
-                   memory_beside memory_busy_latency atomic_latency bulk_latency \
-                   map_latency map_l2_latency bulk_store_latency",
+                   memory_beside memory_busy_latency memory_channels memory_reordering \
+                   atomic_latency bulk_latency map_latency map_l2_latency bulk_store_latency",
             endless: "",
         },
         Self {

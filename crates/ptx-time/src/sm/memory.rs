@@ -28,6 +28,8 @@ struct Asked {
     bytes: f64,
     blocks: f64,
     rows: f64,
+    /// Whether the blocks lie apart from one another.
+    scattered: bool,
     /// The part of them that is meant.
     part: f64,
     /// From L2 to the SM.
@@ -43,6 +45,7 @@ impl Asked {
             bytes: brought * cold,
             blocks: f64::from(at.blocks) * cold,
             rows: 1.0,
+            scattered: at.blocks > 1 && bytes_of(at) < f64::from(at.blocks) * BLOCK as f64,
             part: bytes_of(at) / brought,
             latency,
         }
@@ -78,7 +81,7 @@ impl Sm {
             true => work.dirty_share,
             false => work.memory_share,
         };
-        self.parted |= self.taken > 0.0 && self.memory <= now;
+        self.parted |= self.memory <= now && self.burst.is_over(now);
         // All SMs begin at the same time, and the last has its first bytes when all have. By then
         // they are out of step: memory is as busy as it was in the mean, and what the others leave
         // free is this one's.
@@ -100,11 +103,31 @@ impl Sm {
         let spread = m.memory_spread * sectors.ln() + m.memory_row_spread * rows.ln();
         let busy = now + ticks(m.memory_busy_latency * load);
         let before = asked.part + (1.0 - asked.part) * m.memory_beside;
-        let here = |turn: Ticks| turn.max(busy) + ticks(m.memory_latency + spread);
-        Given {
+        let late = match self.parted {
+            false => ticks(self.late(now, asked, share, m, work.sms)),
+            true => 0,
+        };
+        let here = |turn: Ticks| turn.max(busy) + late + ticks(m.memory_latency + spread);
+        let given = Given {
             meant: here(start + ticks(long * before)),
             all: here(self.memory),
+        };
+        self.burst.ask(now, taken, given.meant);
+        given
+    }
+
+    /// Cycles by which a request is later, while all SMs ask at once, than memory's rate and their
+    /// order would have it. Memory serves some later requests first. Pieces that lie apart are
+    /// scattered over channels: of n for each the fullest has the root of 2n ln(channels) more.
+    fn late(&self, now: Ticks, asked: &Asked, share: f64, m: &Machine, sms: f64) -> f64 {
+        let overtaking = self.coming.asked_between(now, self.memory) / share;
+        let overtaken = overtaking.min(m.memory_reordering);
+        if !asked.scattered {
+            return overtaken;
         }
+        let queue = self.memory.saturating_sub(now) as f64 / CYCLE + overtaken;
+        let piece = asked.bytes / asked.blocks / (share * sms) * m.memory_channels;
+        overtaken + (2.0 * queue * piece * m.memory_channels.max(1.0).ln()).sqrt()
     }
 
     /// When what was meant is here, which L2 alone would have sent by `done`. Who asks next finds all
@@ -250,6 +273,7 @@ impl Sim<'_> {
             // L2 tells how much of it others have read before.
             let asked = Asked {
                 rows: f64::from(rows),
+                scattered: rows > 1,
                 ..Asked::of(&at, tensor, self.ctas[cta].turn, cold, m.bulk_latency)
             };
             if let Some(&there) = state.seen.get(&asked.place) {

@@ -1,6 +1,7 @@
 //! One multiprocessor, or those of one cluster: which warp issues what, when.
 
 mod barriers;
+mod burst;
 mod clusters;
 mod deeds;
 mod issue;
@@ -19,6 +20,7 @@ use ptx_emu::mixed::MixedMap;
 use ptx_emu::trace::{BarrierAt, Event, GlobalBytes};
 
 use self::barriers::{Gate, Mbarrier};
+pub(crate) use self::burst::Burst;
 pub(crate) use self::memory::{brought, first_sector};
 use self::queue::Queue;
 pub use self::stuck::{Awaited, Stuck, Waiting};
@@ -125,6 +127,10 @@ struct Sm {
     taken: f64,
     /// Whether it has waited for memory and asked anew: it is out of step with the others then.
     parted: bool,
+    /// What it has asked memory for before anything came.
+    burst: Burst,
+    /// All that its burst will be, known from an earlier replay of the start.
+    coming: Burst,
     remote: Ticks,
     /// Warps it has been given.
     started: usize,
@@ -298,28 +304,56 @@ impl<'w> Sim<'w> {
         }
     }
 
-    pub(crate) fn run(mut self) -> Result<Replay, Stuck> {
+    /// What each SM asks memory for before anything has come.
+    pub(crate) fn bursts(mut self) -> Vec<Burst> {
+        self.start();
+        while let Some((now, item)) = self.queue.pop() {
+            self.happen(now, item);
+            if self.sms.iter().all(|sm| sm.burst.is_over(now)) {
+                break;
+            }
+        }
+        self.sms.into_iter().map(|sm| sm.burst).collect()
+    }
+
+    /// The same work, of which is known what each SM will ask memory for first.
+    pub(crate) fn expecting(mut self, bursts: Vec<Burst>) -> Self {
+        for (sm, burst) in self.sms.iter_mut().zip(bursts) {
+            sm.coming = burst;
+        }
+        self
+    }
+
+    fn start(&mut self) {
         for _ in 0..self.work.resident.max(1) {
             self.start_cluster(0, Way::default());
         }
-        while let Some((now, item)) = self.queue.pop() {
-            match item {
-                Item::Warp(warp) => self.go_on(warp, now),
-                Item::Operands { sm, port } => {
-                    let shared = &mut self.sms[sm].shared;
-                    *shared = now.max(*shared) + port;
-                }
-                Item::Reach {
-                    cluster,
-                    barrier,
-                    arrivals,
-                    bytes,
-                    way,
-                } => {
-                    let way = self.ways.take(way);
-                    self.reach(cluster, barrier, arrivals, bytes, now, way);
-                }
+    }
+
+    fn happen(&mut self, now: Ticks, item: Item) {
+        match item {
+            Item::Warp(warp) => self.go_on(warp, now),
+            Item::Operands { sm, port } => {
+                let shared = &mut self.sms[sm].shared;
+                *shared = now.max(*shared) + port;
             }
+            Item::Reach {
+                cluster,
+                barrier,
+                arrivals,
+                bytes,
+                way,
+            } => {
+                let way = self.ways.take(way);
+                self.reach(cluster, barrier, arrivals, bytes, now, way);
+            }
+        }
+    }
+
+    pub(crate) fn run(mut self) -> Result<Replay, Stuck> {
+        self.start();
+        while let Some((now, item)) = self.queue.pop() {
+            self.happen(now, item);
         }
         if self.running > 0 {
             return Err(self.stuck());
