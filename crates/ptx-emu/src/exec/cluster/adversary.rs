@@ -34,9 +34,8 @@ const PATIENCE: u64 = 100_000;
 /// Waits after which a warp or a cluster is mostly fast.
 const SLOW_WAITS: u64 = 16;
 
-/// Of so many later waits one makes a warp slow, and of so many of a calm cluster.
+/// Of so many later waits, or waits of a calm cluster, one makes a warp slow.
 const SLOW_LATER: u64 = 16;
-const SLOW_CALM: u64 = 64;
 
 /// Turns that a slow warp lets pass before it begins, and one more.
 const LATEST_START: u64 = 16;
@@ -187,8 +186,7 @@ impl Adversary {
     pub(crate) fn dawdles(&mut self, waits: u64) -> bool {
         match waits {
             0..SLOW_WAITS if self.slow => self.heads(),
-            _ if self.slow => self.draw(SLOW_LATER) == 0,
-            _ => self.draw(SLOW_CALM) == 0,
+            _ => self.draw(SLOW_LATER) == 0,
         }
     }
 

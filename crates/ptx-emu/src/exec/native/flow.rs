@@ -285,6 +285,8 @@ impl Compiler<'_> {
             asm.mov(rsi, rbx)?;
             asm.mov(rax, helper as u64)?;
             self.writer.call_function()?;
+            // Another path may have stopped anywhere.
+            self.writer.forget_groups()?;
             self.writer.asm.jmp(self.onward)?;
         }
         Ok(())

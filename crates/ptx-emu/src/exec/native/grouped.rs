@@ -148,8 +148,8 @@ fn found(grouped: Grouped) -> AsmMemoryOperand {
 }
 
 impl Writer<'_> {
-    /// Forgets which groups and rows were found, where control comes from code for single
-    /// instructions.
+    /// Forgets which groups and rows were found, where control comes from elsewhere than the
+    /// instruction before. Keeps rax.
     pub(super) fn forget_groups(&mut self) -> Result<(), IcedError> {
         self.asm.mov(r8, qword_ptr(rsp))?;
         for place in (0..4 * (FOUND + ROWS)).step_by(8) {

@@ -575,6 +575,8 @@ mod tests {
             let config = Config {
                 engine,
                 seed,
+                // Rows are for who does not ask for sectors.
+                detailed_counters: false,
                 ..Config::default()
             };
             let params = crate::Params::new().pointer(input).pointer(out);
@@ -601,6 +603,60 @@ mod tests {
                     compiled.1
                 );
             }
+        }
+    }
+
+    /// Odd lanes stop between two loads of a row until the even ones come to a barrier of their own,
+    /// which have loaded the same row by then.
+    const STOPPED_IN_A_ROW: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .entry k(.param .u64 in, .param .u64 out)\n{\n\
+        .reg .b32 %r<30>;\n.reg .b64 %rd<9>;\n.reg .pred %p<9>;\n\
+        ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %r1, %tid.x;\n\
+        mul.wide.u32 %rd3, %r1, 64;\nadd.u64 %rd3, %rd1, %rd3;\nmul.wide.u32 %rd4, %r1, 4;\n\
+        add.u64 %rd4, %rd2, %rd4;\nmov.u32 %r10, 0;\nmov.u32 %r20, 0;\nand.b32 %r21, %r1, 1;\n\
+        setp.eq.u32 %p1, %r21, 1;\nsetp.gt.u32 %p3, %r1, 5000;\n\
+        LOOP: @%p1 bra ARM;\nbar.warp.sync -1;\nadd.u32 %r10, %r10, 7;\nbra R;\n\
+        ARM: @%p3 bra J;\n\
+        R: ld.global.u32 %r11, [%rd3];\n@%p1 bar.warp.sync -1;\n\
+        ld.global.u32 %r12, [%rd3+4];\nmad.lo.u32 %r10, %r10, 31, %r11;\n\
+        mad.lo.u32 %r10, %r10, 31, %r12;\n\
+        J: add.u32 %r20, %r20, 1;\nsetp.lt.u32 %p4, %r20, 4;\n@%p4 bra LOOP;\n\
+        st.global.u32 [%rd4], %r10;\nret;\n}\n";
+
+    #[test]
+    fn a_path_that_goes_on_within_a_row_loads_its_own_words() {
+        if Level::best() < Level::Avx512 {
+            return;
+        }
+        let ran = |engine, seed| {
+            let module = Module::load(STOPPED_IN_A_ROW).expect("it compiles");
+            let mut memory = Memory::new();
+            let input = memory.alloc(4096).expect("memory");
+            let out = memory.alloc(256).expect("memory");
+            let words: Vec<u8> = (0..4096u32).map(|at| (at * 37 / 5) as u8).collect();
+            memory.write(input, &words).expect("it fits");
+            let config = Config {
+                engine,
+                seed,
+                // Rows are for who does not ask for sectors.
+                detailed_counters: false,
+                ..Config::default()
+            };
+            let params = crate::Params::new().pointer(input).pointer(out);
+            let launch = Launch::new("k").grid([2, 1, 1]).block([64, 1, 1]);
+            let ran = launch
+                .params(params)
+                .config(config)
+                .run(&module, &mut memory);
+            let counters = ran.map(|report| report.counters);
+            format!("{counters:?} {:?}", memory.read_vec(out, 256))
+        };
+        for seed in 0..16 {
+            assert_eq!(
+                ran(Engine::Compiled, seed),
+                ran(Engine::Interpreted, seed),
+                "{seed}"
+            );
         }
     }
 
