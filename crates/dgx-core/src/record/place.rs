@@ -27,8 +27,8 @@ pub fn portable(path: &Path, project: &Path) -> String {
     }
 }
 
-/// A word of a command line, with a path outside the project, alone or after `--flag=`, first_few
-/// as in a run file.
+/// A word of a command line, in which a path outside the project, alone or after `--flag=`, is
+/// written as in a run file.
 pub fn portable_word(word: &str, project: &Path) -> String {
     let (flag, value) = match word.split_once('=') {
         Some((flag, value)) if flag.starts_with("--") => (&word[..=flag.len()], value),
