@@ -541,6 +541,38 @@ mod tests {
         }
     }
 
+    /// Runs a kernel that reads a buffer of so many bytes and writes another of 64 words, and gets
+    /// `also` behind them: whether it ended well, and all that can be seen of it.
+    fn ran(
+        ptx: &str,
+        (engine, seed): (Engine, u64),
+        launch: Launch,
+        bytes: u64,
+        also: impl Fn(crate::Params) -> crate::Params,
+    ) -> (bool, String) {
+        let module = Module::load(ptx).expect("it compiles");
+        let mut memory = Memory::new();
+        let input = memory.alloc(bytes).expect("memory");
+        let out = memory.alloc(256).expect("memory");
+        let words: Vec<u8> = (0..bytes).map(|at| ((at * 37) >> 2) as u8).collect();
+        memory.write(input, &words).expect("it fits");
+        let config = Config {
+            engine,
+            seed,
+            // Rows are for who does not ask for sectors.
+            detailed_counters: false,
+            ..Config::default()
+        };
+        let params = also(crate::Params::new().pointer(input).pointer(out));
+        let ran = launch
+            .params(params)
+            .config(config)
+            .run(&module, &mut memory);
+        let counters = ran.map(|report| report.counters);
+        let left = [memory.read_vec(input, bytes), memory.read_vec(out, 256)];
+        (counters.is_ok(), format!("{counters:?} {left:?}"))
+    }
+
     /// Threads that sum words of rows of their own, fewer the more lanes have ended, and write one
     /// of them in between; the first row of each begins `first` bytes behind the buffer.
     const ROWS_OF_THREADS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -566,26 +598,9 @@ mod tests {
             return;
         }
         let ran = |engine, seed, first: u64, step: u32, bytes: u64| {
-            let module = Module::load(ROWS_OF_THREADS).expect("it compiles");
-            let mut memory = Memory::new();
-            let input = memory.alloc(bytes).expect("memory");
-            let out = memory.alloc(256).expect("memory");
-            let words: Vec<u8> = (0..bytes).map(|at| ((at * 37) >> 2) as u8).collect();
-            memory.write(input, &words).expect("it fits");
-            let config = Config {
-                engine,
-                seed,
-                // Rows are for who does not ask for sectors.
-                detailed_counters: false,
-                ..Config::default()
-            };
-            let params = crate::Params::new().pointer(input).pointer(out);
-            let params = params.u64(first).u32(step);
-            let launch = Launch::new("k").block([64, 1, 1]).params(params);
-            let ran = launch.config(config).run(&module, &mut memory);
-            let counters = ran.map(|report| report.counters);
-            let left = [memory.read_vec(input, bytes), memory.read_vec(out, 256)];
-            (counters.is_ok(), format!("{counters:?} {left:?}"))
+            let also = |params: crate::Params| params.u64(first).u32(step);
+            let launch = Launch::new("k").block([64, 1, 1]);
+            ran(ROWS_OF_THREADS, (engine, seed), launch, bytes, also)
         };
         // Rows of a thread apart, in part of the same bytes, those of all in one place, unaligned.
         for (step, last) in [(144, 63 * 144), (20, 63 * 20), (0, 0), (6, 63 * 6)] {
@@ -629,27 +644,10 @@ mod tests {
             return;
         }
         let ran = |engine, seed| {
-            let module = Module::load(STOPPED_IN_A_ROW).expect("it compiles");
-            let mut memory = Memory::new();
-            let input = memory.alloc(4096).expect("memory");
-            let out = memory.alloc(256).expect("memory");
-            let words: Vec<u8> = (0..4096u32).map(|at| (at * 37 / 5) as u8).collect();
-            memory.write(input, &words).expect("it fits");
-            let config = Config {
-                engine,
-                seed,
-                // Rows are for who does not ask for sectors.
-                detailed_counters: false,
-                ..Config::default()
-            };
-            let params = crate::Params::new().pointer(input).pointer(out);
             let launch = Launch::new("k").grid([2, 1, 1]).block([64, 1, 1]);
-            let ran = launch
-                .params(params)
-                .config(config)
-                .run(&module, &mut memory);
-            let counters = ran.map(|report| report.counters);
-            format!("{counters:?} {:?}", memory.read_vec(out, 256))
+            ran(STOPPED_IN_A_ROW, (engine, seed), launch, 4096, |params| {
+                params
+            })
         };
         for seed in 0..16 {
             assert_eq!(
