@@ -3,7 +3,8 @@
 //! A thread that goes through a part of an array by itself has many: an unrolled loop loads its
 //! words by one register and several constants. The first of them reads 16 bytes for each lane and
 //! keeps their words in [`Arguments::rows`]; the others take them from there, unless the warp has
-//! entered the code again in between. Nothing that might write comes between the first and the last.
+//! entered the code again or its lanes have parted or met in between. Nothing that might write comes
+//! between the first and the last.
 
 use std::collections::BTreeSet;
 use std::mem::offset_of;
@@ -122,8 +123,8 @@ impl Plain<'_> {
 }
 
 impl Writer<'_> {
-    /// Takes a word that the first load of the row has kept, and is done; goes on otherwise. Of the lanes of a warp that is
-    /// not whole eax is to have those that are active.
+    /// Takes a word that the first load of the row has kept, and is done; goes on otherwise. Unless
+    /// the warp is whole, eax has its active lanes.
     pub(super) fn take_kept_word(
         &mut self,
         pc: Pc,
