@@ -138,3 +138,14 @@ impl Drop for Executable {
         BYTES.fetch_sub(self.len, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_bounded() {
+        assert!(Code::new(&vec![0xc3; 300 << 20], Entries::default()).is_none());
+        assert!(Code::new(&[0xc3], Entries::default()).is_some());
+    }
+}

@@ -9,6 +9,15 @@ const NEIGHBOURS: &str = "shl.b32 %r2, %r1, 2; mov.u32 %r4, tile; add.u32 %r2, %
     mov.u32 %r5, %ntid.x; add.u32 %r6, %r1, 32; rem.u32 %r6, %r6, %r5; shl.b32 %r3, %r6, 2;
     add.u32 %r3, %r3, %r4;";
 
+/// Words that neighbours read and then overwrite, twice, with the barrier in between that may be
+/// missing.
+const OVERWRITE: &str =
+    "st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r7, [%r3]; <<bar.sync 0;>>
+    add.u32 %r8, %r1, 1000; st.shared.u32 [%r2], %r8; bar.sync 0;
+    ld.shared.u32 %r9, [%r3]; sub.u32 %r9, %r9, 1000; min.u32 %r10, %r7, %r9;
+    max.u32 %r11, %r7, %r9; shl.b32 %r11, %r11, 16; or.b32 %r10, %r10, %r11;
+    st.global.u32 [%rd3], %r10;";
+
 fn neighbour(threads: usize) -> impl Fn(usize) -> u32 {
     move |i| ((i + 32) % threads) as u32
 }
@@ -40,13 +49,7 @@ fn a_barrier_missing_after_one_warp_has_filled_a_table() {
 
 #[test]
 fn a_barrier_missing_before_an_overwrite() {
-    let body = format!(
-        "{NEIGHBOURS} st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r7, [%r3]; <<bar.sync 0;>>
-         add.u32 %r8, %r1, 1000; st.shared.u32 [%r2], %r8; bar.sync 0;
-         ld.shared.u32 %r9, [%r3]; sub.u32 %r9, %r9, 1000; min.u32 %r10, %r7, %r9;
-         max.u32 %r11, %r7, %r9; shl.b32 %r11, %r11, 16; or.b32 %r10, %r10, %r11;
-         st.global.u32 [%rd3], %r10;"
-    );
+    let body = format!("{NEIGHBOURS} {OVERWRITE}");
     for threads in [64, 256] {
         let right = |i: usize| neighbour(threads as usize)(i) * 0x1_0001;
         let seen = planted("overwrite", &body, threads, &right);
@@ -69,13 +72,7 @@ fn barriers_missing_in_a_large_grid() {
          ld.shared.u32 %r7, [%r22]; st.global.u32 [%rd3], %r7;"
     );
     planted_in(&launch, "table", &after, &|i| i as u32 % 32).at_least(120, 60);
-    let overwrite = format!(
-        "{own} st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r7, [%r3]; <<bar.sync 0;>>
-         add.u32 %r8, %r1, 1000; st.shared.u32 [%r2], %r8; bar.sync 0;
-         ld.shared.u32 %r9, [%r3]; sub.u32 %r9, %r9, 1000; min.u32 %r10, %r7, %r9;
-         max.u32 %r11, %r7, %r9; shl.b32 %r11, %r11, 16; or.b32 %r10, %r10, %r11;
-         st.global.u32 [%rd3], %r10;"
-    );
+    let overwrite = format!("{own} {OVERWRITE}");
     let right = |i: usize| neighbour(256)(i % 256) * 0x1_0001;
     planted_in(&launch, "overwrite", &overwrite, &right).at_least(120, 60);
 }
