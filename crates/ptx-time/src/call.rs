@@ -441,7 +441,7 @@ fn replay(
             false => shared_sectors(launch.trace),
         },
         updaters: updaters(launch.trace, active_sms.div_ceil(cluster)),
-        cold_maps: !warmth.all,
+        flushed: !warmth.all,
         warm: &warmth.pages,
         kept,
         page: PAGE,

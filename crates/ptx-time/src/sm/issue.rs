@@ -183,7 +183,7 @@ impl Sim<'_> {
         match line.checked_sub(near) {
             None => (line, m.fetch_interval, m.fetch_latency),
             Some(beyond) => {
-                let latency = match self.work.cold_maps {
+                let latency = match self.work.flushed {
                     true => m.far_fetch_cold_latency,
                     false => m.far_fetch_latency,
                 };
@@ -198,7 +198,7 @@ impl Sim<'_> {
         if line == 0 {
             return now;
         }
-        let latency = match self.work.cold_maps {
+        let latency = match self.work.flushed {
             true => self.machine.constant_cold_latency,
             false => self.machine.constant_line_latency,
         };

@@ -116,6 +116,18 @@ impl Sm {
         given
     }
 
+    /// When L2 has bytes that this SM stores. A flushed L2 is full of dirty lines, and for each byte
+    /// it takes it writes one back.
+    fn send(&mut self, now: Ticks, bytes: f64, m: &Machine, work: &Work<'_>) -> Ticks {
+        self.stores = self.stores.max(now) + ticks(bytes / work.store_rate(m));
+        if work.flushed {
+            self.memory = self.memory.max(now) + ticks(bytes / work.memory_share);
+            self.taken += bytes;
+            self.stores = self.stores.max(self.memory);
+        }
+        self.stores
+    }
+
     /// Cycles by which a request is later, while all SMs ask at once, than memory's rate and their
     /// order would have it. Memory serves some later requests first. Pieces that lie apart are
     /// scattered over channels: of n for each the fullest has the root of 2n ln(channels) more.
@@ -155,8 +167,7 @@ impl Sim<'_> {
         let lines = f64::from(at.lines) * m.line_interval;
         state.lsu = state.lsu.max(now) + ticks(lines + f64::from(at.sectors) / m.sectors_per_cycle);
         let bytes = bytes_of(at);
-        state.stores = state.stores.max(now) + ticks(bytes / self.work.store_rate(m));
-        state.stores.max(state.lsu)
+        state.send(now, bytes, m, self.work).max(state.lsu)
     }
 
     /// When bytes of global memory have come, and what took longest; `cached` if the SM's own cache
@@ -216,7 +227,7 @@ impl Sim<'_> {
     /// it as soon as any other line.
     pub(super) fn map_read(&mut self, sm: usize, now: Ticks, map: u64, ahead: bool) -> Ticks {
         let m = self.machine;
-        let latency = match (ahead, self.work.cold_maps) {
+        let latency = match (ahead, self.work.flushed) {
             (true, true) => m.l2_latency + m.memory_latency,
             (true, false) => m.l2_latency,
             (false, true) => m.map_latency,
@@ -253,8 +264,7 @@ impl Sim<'_> {
                 state.remote.max(sent) + ticks(m.remote_latency)
             }
             Direction::Store => {
-                state.stores = state.stores.max(engine) + ticks(size / self.work.store_rate(m));
-                state.stores.max(sent) + ticks(m.bulk_store_latency)
+                state.send(engine, size, m, self.work).max(sent) + ticks(m.bulk_store_latency)
             }
             Direction::Load | Direction::Prefetch => {
                 state.l2 = state.l2.max(engine) + ticks(size / rate);

@@ -41,8 +41,9 @@ pub(crate) struct Work<'w> {
     /// For sectors that are updated atomically, by their regions: how many times what is replayed
     /// all SMs do together. One that is not here is updated by one SM alone.
     pub(crate) updaters: MixedMap<(u32, u64), f64>,
-    /// Whether tensor maps, parameters and the code that is not near come from memory.
-    pub(crate) cold_maps: bool,
+    /// Whether L2 begins with none of what the call needs and full of dirty lines: tensor maps,
+    /// parameters and the code that is not near then come from memory.
+    pub(crate) flushed: bool,
     /// Pages of regions that launches before have used, with the last of them, and the bits of an
     /// address within one.
     pub(crate) warm: &'w MixedMap<(u32, u64), usize>,

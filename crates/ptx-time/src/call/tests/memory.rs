@@ -123,6 +123,11 @@ fn who_asks_for_what_is_under_way_waits_for_it_too() {
 
 /// A load of 64 bytes.
 fn load(first: u64) -> (Kind, Deed) {
+    access(first, false)
+}
+
+/// A load or a store of 64 bytes.
+fn access(first: u64, writes: bool) -> (Kind, Deed) {
     let at = GlobalBytes {
         region: 0,
         first,
@@ -131,7 +136,7 @@ fn load(first: u64) -> (Kind, Deed) {
         lines: 1,
         blocks: 1,
     };
-    let (writes, atomic) = (false, false);
+    let atomic = false;
     (Kind::Global, Deed::Global { at, writes, atomic })
 }
 
@@ -391,4 +396,25 @@ fn loads_that_find_their_way_full_go_by_turns() {
     );
     // None has all of its eight loads through before the others have seven.
     assert!(last - first < 500.0, "{ends:?}");
+}
+
+/// For what is stored a flushed L2 writes dirty lines back, and the launch lasts as long as that.
+#[test]
+fn what_is_stored_takes_memorys_time() {
+    let (bytes, rate) = (64.0, 0.5e9);
+    let machine = Machine {
+        memory_bandwidth: rate,
+        store_bandwidth: 1e13,
+        ..wide()
+    };
+    let stores: Vec<_> = (0..20).map(|i| access(i * 64, true)).collect();
+    let places: Vec<usize> = (0..stores.len()).collect();
+    let (code, trace) = kernel(&stores, &[&[&places]]);
+    let launch = launched(&code, &trace, 1, 1);
+    let cycles = |call: Result<CallTimes, _>| call.expect("an end").launches[0].cycles;
+    let cold = cycles(CallTimes::replay(&machine, &[launch], false));
+    let warm = cycles(CallTimes::replay_warm(&machine, &[launch], false));
+    let written = stores.len() as f64 * bytes / rate * machine.clock_mhz * 1e6;
+    assert!((written..=written + 200.0).contains(&cold), "{cold}");
+    assert!(warm < written / 2.0, "{warm}");
 }
