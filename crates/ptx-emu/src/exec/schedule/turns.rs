@@ -143,12 +143,14 @@ impl Cluster<'_> {
                 continue;
             }
             ran = true;
+            let alone = self.is_alone();
             let w = &mut self.ctas[cta].warps[warp];
             let (quantum, events) = match w.spins {
                 // It must soon be seen to, and lets no turn pass.
                 true => (SPIN_TURN, u32::MAX),
                 // It may wait for one that spins on itself.
                 false if w.idle_steps > SPIN_AGAIN => (2 * SPIN_TURN, u32::MAX),
+                false if w.pace.is_none() || alone => (LONG_TURN, u32::MAX),
                 false => (LONG_TURN, self.adversary.turn(&mut w.pace)),
             };
             if events == 0 {
@@ -173,12 +175,25 @@ impl Cluster<'_> {
     #[inline(always)]
     fn next_awake(&self, left: &mut std::slice::Iter<'_, (u32, u32)>) -> Option<(usize, usize)> {
         if let [only] = &self.ctas[..] {
-            let &(_, warp) = left.find(|(_, warp)| only.asleep >> (warp & 63) & 1 == 0)?;
+            let &(_, warp) = left.find(|(_, warp)| only.asleep >> warp & 1 == 0)?;
             return Some((0, warp as usize));
         }
         let awake = |(cta, warp): &&(u32, u32)| self.ctas[*cta as usize].asleep >> warp & 1 == 0;
         let &(cta, warp) = left.find(awake)?;
         Some((cta as usize, warp as usize))
+    }
+
+    /// Whether only one warp is awake, and nothing else happens before it waits: where its turns
+    /// end makes no difference then.
+    #[inline(always)]
+    fn is_alone(&self) -> bool {
+        let [only] = &self.ctas[..] else {
+            return false;
+        };
+        only.awake().is_power_of_two()
+            && self.events.is_empty()
+            && self.turns.talking == 0
+            && self.ordered.is_empty()
     }
 
     /// Runs one warp for at most `quantum` instructions, and as many observable ones as `events`;
