@@ -65,6 +65,8 @@ pub(crate) struct Env<'a> {
     pub(crate) engine: Engine,
     pub(crate) limits: DeviceLimits,
     pub(crate) detailed_counters: bool,
+    /// Clusters run one after the other, by the thread that launches.
+    pub(crate) one_thread: bool,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -101,6 +103,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) engine: Engine,
     pub(crate) limits: DeviceLimits,
     pub(crate) detailed_counters: bool,
+    /// Clusters run one after the other, by the thread that launches.
+    pub(crate) one_thread: bool,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -185,6 +189,7 @@ impl<'a> Env<'a> {
             engine: setup.engine,
             limits: setup.limits,
             detailed_counters: setup.detailed_counters,
+            one_thread: setup.one_thread,
             launch_id: setup.launch_id,
             began_nanos: setup.began_nanos,
             begun: AtomicU64::new(0),

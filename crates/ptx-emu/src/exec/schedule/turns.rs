@@ -442,22 +442,27 @@ impl Cluster<'_> {
 
     /// What is left of a cluster that has ended, until its results are taken. Registers and shared
     /// memory, which would be large for a whole wave, go to the next one.
-    pub(crate) fn end(mut self) -> Remains {
+    pub(crate) fn end(&mut self) -> Remains {
         crate::report::count_ended(self.ctas.len() as u64);
         self.settle();
         let traces = self.traces();
-        self.ctas.into_iter().for_each(spares::leave);
-        self.turns.spare.into_iter().for_each(spares::leave_warp);
-        spares::leave_layouts(self.layouts);
+        self.ctas.drain(..).for_each(spares::leave);
+        if let Some(warp) = self.turns.spare.take() {
+            spares::leave_warp(warp);
+        }
+        spares::leave_layouts(std::mem::take(&mut self.layouts));
         #[cfg(target_arch = "x86_64")]
-        spares::leave_sites(self.env.launch_id, self.drafts.generation, self.sites);
+        {
+            let sites = std::mem::take(&mut self.sites);
+            spares::leave_sites(self.env.launch_id, self.drafts.generation, sites);
+        }
         Remains {
             index: self.index,
             counters: self.counters,
             longest_warp: self.turns.longest_warp,
-            drafts: self.drafts,
-            early: self.early,
-            printed: self.printed,
+            drafts: std::mem::take(&mut self.drafts),
+            early: self.early.take(),
+            printed: std::mem::take(&mut self.printed),
             traces,
         }
     }

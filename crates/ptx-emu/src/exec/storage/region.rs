@@ -63,6 +63,7 @@ const SITES: usize = 256;
 #[cfg(target_arch = "x86_64")]
 pub(crate) struct Sites {
     all: Vec<Site>,
+#[derive(Default)]
     /// Allocations that any was in, a bit each; the last one stands for all further ones.
     regions: u64,
 }
