@@ -364,7 +364,8 @@ impl<'a> Env<'a> {
 
     /// A special register that is the same in all lanes, and 0 for one that is not.
     fn of_warp(&self, special: Special, at: &CtaPlace, warp: u32) -> u64 {
-        let clusters = self.clusters();
+        // Divided only where it is asked for.
+        let clusters = || self.clusters();
         let value = match special {
             Special::TidX | Special::TidY | Special::TidZ | Special::Laneid => 0,
             Special::LanemaskEq | Special::LanemaskLt | Special::LanemaskLe => 0,
@@ -389,9 +390,9 @@ impl<'a> Env<'a> {
             Special::ClusteridX => at.cluster[0],
             Special::ClusteridY => at.cluster[1],
             Special::ClusteridZ => at.cluster[2],
-            Special::NclusteridX => clusters[0],
-            Special::NclusteridY => clusters[1],
-            Special::NclusteridZ => clusters[2],
+            Special::NclusteridX => clusters()[0],
+            Special::NclusteridY => clusters()[1],
+            Special::NclusteridZ => clusters()[2],
             Special::ClusterCtaidX => at.within[0],
             Special::ClusterCtaidY => at.within[1],
             Special::ClusterCtaidZ => at.within[2],

@@ -338,8 +338,12 @@ impl Warp {
             *flag = false;
         }
         (*split, *stopped, *clock) = (Split::default(), Origin::default(), Seen::default());
-        (*wgmma, *local) = (WgmmaQueue::default(), AlignedBytes::default());
-        (*copies, *bulk) = (Groups::default(), Groups::default());
+        *local = AlignedBytes::default();
+        wgmma.clear();
+        for groups in [copies, bulk] {
+            groups.current = 0;
+            groups.open.clear();
+        }
         stack.clear();
         partings.clear();
         copy_seqs.clear();
