@@ -419,9 +419,12 @@ impl Writer<'_> {
         asm.set_label(&mut marked)?;
         asm.mov(rsi, site(offset_of!(Site, host)))?;
         if lie == Lie::Run {
-            // Another warp often reads what lies behind.
+            // The next warp often loads as far from here as this one does from the last.
+            asm.lea(rdx, qword_ptr(rsi + rcx * 2))?;
+            asm.sub(rdx, site(offset_of!(Site, last)))?;
+            asm.mov(site(offset_of!(Site, last)), rcx)?;
             for line in 0..plain.extent(lie) / 64 {
-                asm.prefetcht1(byte_ptr(rsi + rcx + (plain.extent(lie) + 64 * line)))?;
+                asm.prefetcht0(byte_ptr(rdx + 64 * line))?;
             }
         }
         self.moved_lanes(plain, lie, offset_of!(Counters, global_read))
