@@ -419,11 +419,12 @@ impl Writer<'_> {
         asm.set_label(&mut marked)?;
         asm.mov(rsi, site(offset_of!(Site, host)))?;
         if lie == Lie::Run {
-            // The next warp often loads as far from here as this one does from the last.
+            // The next warp often loads as far from here as this one does from the last, and then
+            // its neighbours.
             asm.lea(rdx, qword_ptr(rsi + rcx * 2))?;
             asm.sub(rdx, site(offset_of!(Site, last)))?;
             asm.mov(site(offset_of!(Site, last)), rcx)?;
-            for line in 0..plain.extent(lie) / 64 {
+            for line in -1..=plain.extent(lie) / 64 {
                 asm.prefetcht0(byte_ptr(rdx + 64 * line))?;
             }
         }
