@@ -175,11 +175,16 @@ impl Writer<'_> {
         if self.kind == Kind::Whole && inst.guard.pred.is_none() {
             self.asm.cmp(active(), -1)?;
             self.asm.jne(plain.otherwise)?;
-            self.asm.mov(r8, qword_ptr(rsp))?;
             self.lanes = Lanes::All;
-            if let Some(row) = plain.row {
-                self.take_kept_word(pc, &plain, row)?;
-            }
+        } else {
+            self.lanes = Lanes::Some;
+            self.load_lanes(inst.guard, skipped)?;
+        }
+        self.asm.mov(r8, qword_ptr(rsp))?;
+        if let Some(row) = plain.row {
+            self.take_kept_word(pc, &plain, row)?;
+        }
+        if self.lanes == Lanes::All {
             match (words.shared, addr.base) {
                 (true, base) => self.shared_access(&plain, base)?,
                 (false, Base::R64(r)) => self.global_load(&plain, r, Site::number(pc))?,
@@ -187,13 +192,6 @@ impl Writer<'_> {
             }
             self.asm.set_label(&mut plain.apart)?;
             self.asm.mov(eax, -1)?;
-        } else {
-            self.lanes = Lanes::Some;
-            self.load_lanes(inst.guard, skipped)?;
-            self.asm.mov(r8, qword_ptr(rsp))?;
-            if let Some(row) = plain.row {
-                self.take_kept_word(pc, &plain, row)?;
-            }
         }
         self.lanes_apart(&plain, pc)?;
         self.asm.set_label(&mut plain.otherwise)?;
