@@ -243,21 +243,27 @@ impl Cluster<'_> {
             return Err(self.fault(*kind, cta, warp, pc, active));
         }
         if done {
-            self.progress += 1;
-            self.ctas[cta].running -= 1;
-            let from = self.ctas[cta].warps[warp].origin(u32::MAX);
-            let over = self.barrier.generation;
-            self.signal(from, Signal::Exit { over });
-            self.thread_exit(cta);
-            if self.ctas[cta].running == 0 {
-                self.retire_rest(cta)?;
-                self.check_columns(cta)?;
-            }
+            self.end_warp(cta, warp)?;
         }
         match self.overdue() {
             Some(kind) if !done => Err(self.fault(kind, cta, warp, pc, active)),
             _ => Ok(stopped),
         }
+    }
+
+    /// A warp has ended, and with it perhaps its CTA.
+    fn end_warp(&mut self, cta: usize, warp: usize) -> Result<(), Box<Fault>> {
+        self.progress += 1;
+        self.ctas[cta].running -= 1;
+        let from = self.ctas[cta].warps[warp].origin(u32::MAX);
+        let over = self.barrier.generation;
+        self.signal(from, Signal::Exit { over });
+        self.thread_exit(cta);
+        if self.ctas[cta].running == 0 {
+            self.retire_rest(cta)?;
+            self.check_columns(cta)?;
+        }
+        Ok(())
     }
 
     /// As [`Cluster::interpret`], in the engine of the kernel.
