@@ -285,6 +285,24 @@ mod tests {
     }
 
     #[test]
+    fn warps_of_calm_clusters_follow_each_other_forwards_or_backwards() {
+        let step = |seed| {
+            let mut adversary = Adversary::new(seed, 0, 1);
+            adversary.slow = false;
+            let mut order: Vec<(u32, u32)> = (0..8).map(|warp| (0, warp)).collect();
+            adversary.reorder(&mut order);
+            // The first warp may be last instead.
+            order.retain(|&(_, warp)| warp != 0);
+            let steps: std::collections::HashSet<u32> = (order.windows(2))
+                .map(|pair| (pair[1].1 + 7 - pair[0].1) % 7)
+                .collect();
+            Vec::from_iter(steps)
+        };
+        assert!((0..64).all(|seed| matches!(step(seed)[..], [1 | 6])));
+        assert!((0..64).any(|seed| step(seed) == [1]) && (0..64).any(|seed| step(seed) == [6]));
+    }
+
+    #[test]
     fn even_seeds_deliver_last_and_odd_ones_both_at_once_and_later() {
         let of = |seed| (0..16).map(move |cluster| Adversary::new(seed, cluster, 1).delivery);
         assert!(of(0).chain(of(6)).all(|d| d == Delivery::Latest));
