@@ -64,6 +64,11 @@ impl Compiled {
         self.interpreted.fetch_add(instructions, Relaxed) + instructions
     }
 
+    /// Whether there is any by now.
+    pub(crate) fn is_made(&self) -> bool {
+        self.code.get().is_some_and(Option::is_some)
+    }
+
     /// The code, made by `make` at the first call.
     pub(crate) fn get(&self, make: impl FnOnce() -> Option<Code>) -> Option<&Code> {
         self.code.get_or_init(make).as_ref()

@@ -18,7 +18,7 @@ pub struct Config {
     /// Wall-clock time a launch may take; none by default, because a fault by it depends on the
     /// host and so cannot be reproduced. The step limit ends endless loops either way.
     pub time_limit: Option<Duration>,
-    /// Host threads; 0 means all cores.
+    /// Host threads; 0 means all cores, and 1 the thread that launches.
     pub threads: usize,
     /// Rounding of tensor-core sums.
     pub mma_mode: MmaMode,

@@ -83,6 +83,8 @@ pub struct Kernel<'m> {
     pub max_block: Option<[u32; 3]>,
     /// `.reqnctapercluster`
     pub cluster: Option<[u32; 3]>,
+    /// It has been compiled by now, rather than interpreted only.
+    pub compiled: bool,
 }
 
 impl<'m> Kernel<'m> {
@@ -100,6 +102,10 @@ impl<'m> Kernel<'m> {
             local_bytes: program.local_bytes,
             max_block: program.required_block.or(program.max_block),
             cluster: program.cluster,
+            #[cfg(target_arch = "x86_64")]
+            compiled: program.compiled.is_made(),
+            #[cfg(not(target_arch = "x86_64"))]
+            compiled: false,
         }
     }
 }

@@ -366,13 +366,14 @@ impl Launch {
             engine: self.config.engine,
             limits: self.config.limits,
             detailed_counters: self.config.detailed_counters,
+            one_thread: self.config.threads == 1,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
             began_nanos,
             registers: self.registers,
             workspace: workspace.map_or(0, |ptr| ptr.0),
         });
         let tally = match self.config.threads {
-            0 => grid::run(&env),
+            0 | 1 => grid::run(&env),
             threads => crew::with(threads, || grid::run(&env))?,
         };
         let mut tally = tally.map_err(LaunchError::Fault)?;

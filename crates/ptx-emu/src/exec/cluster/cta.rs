@@ -41,6 +41,12 @@ pub(crate) struct Cta {
 }
 
 impl Cta {
+    /// Warps that are not asleep, a bit each.
+    #[inline(always)]
+    pub(crate) fn awake(&self) -> u64 {
+        !self.asleep & !u64::MAX.unbounded_shl(self.warps.len() as u32)
+    }
+
     /// Bytes it holds on to.
     pub(crate) fn storage(&self) -> usize {
         let registers = self.warps.iter().map(|w| w.storage());

@@ -65,6 +65,8 @@ pub(crate) struct Env<'a> {
     pub(crate) engine: Engine,
     pub(crate) limits: DeviceLimits,
     pub(crate) detailed_counters: bool,
+    /// Clusters run one after the other, by the thread that launches.
+    pub(crate) one_thread: bool,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -101,6 +103,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) engine: Engine,
     pub(crate) limits: DeviceLimits,
     pub(crate) detailed_counters: bool,
+    /// Clusters run one after the other, by the thread that launches.
+    pub(crate) one_thread: bool,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -185,6 +189,7 @@ impl<'a> Env<'a> {
             engine: setup.engine,
             limits: setup.limits,
             detailed_counters: setup.detailed_counters,
+            one_thread: setup.one_thread,
             launch_id: setup.launch_id,
             began_nanos: setup.began_nanos,
             begun: AtomicU64::new(0),
@@ -359,7 +364,8 @@ impl<'a> Env<'a> {
 
     /// A special register that is the same in all lanes, and 0 for one that is not.
     fn of_warp(&self, special: Special, at: &CtaPlace, warp: u32) -> u64 {
-        let clusters = self.clusters();
+        // Divided only where it is asked for.
+        let clusters = || self.clusters();
         let value = match special {
             Special::TidX | Special::TidY | Special::TidZ | Special::Laneid => 0,
             Special::LanemaskEq | Special::LanemaskLt | Special::LanemaskLe => 0,
@@ -384,9 +390,9 @@ impl<'a> Env<'a> {
             Special::ClusteridX => at.cluster[0],
             Special::ClusteridY => at.cluster[1],
             Special::ClusteridZ => at.cluster[2],
-            Special::NclusteridX => clusters[0],
-            Special::NclusteridY => clusters[1],
-            Special::NclusteridZ => clusters[2],
+            Special::NclusteridX => clusters()[0],
+            Special::NclusteridY => clusters()[1],
+            Special::NclusteridZ => clusters()[2],
             Special::ClusterCtaidX => at.within[0],
             Special::ClusterCtaidY => at.within[1],
             Special::ClusterCtaidZ => at.within[2],

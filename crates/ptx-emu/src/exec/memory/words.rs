@@ -209,6 +209,7 @@ impl Cluster<'_> {
                 },
                 strides: strides.as_ptr() as usize,
                 generation,
+                last: 0,
             };
             self.sites.set(number, region.index, site);
         }

@@ -175,11 +175,16 @@ impl Writer<'_> {
         if self.kind == Kind::Whole && inst.guard.pred.is_none() {
             self.asm.cmp(active(), -1)?;
             self.asm.jne(plain.otherwise)?;
-            self.asm.mov(r8, qword_ptr(rsp))?;
             self.lanes = Lanes::All;
-            if let Some(row) = plain.row {
-                self.take_kept_word(pc, &plain, row)?;
-            }
+        } else {
+            self.lanes = Lanes::Some;
+            self.load_lanes(inst.guard, skipped)?;
+        }
+        self.asm.mov(r8, qword_ptr(rsp))?;
+        if let Some(row) = plain.row {
+            self.take_kept_word(pc, &plain, row)?;
+        }
+        if self.lanes == Lanes::All {
             match (words.shared, addr.base) {
                 (true, base) => self.shared_access(&plain, base)?,
                 (false, Base::R64(r)) => self.global_load(&plain, r, Site::number(pc))?,
@@ -187,13 +192,6 @@ impl Writer<'_> {
             }
             self.asm.set_label(&mut plain.apart)?;
             self.asm.mov(eax, -1)?;
-        } else {
-            self.lanes = Lanes::Some;
-            self.load_lanes(inst.guard, skipped)?;
-            self.asm.mov(r8, qword_ptr(rsp))?;
-            if let Some(row) = plain.row {
-                self.take_kept_word(pc, &plain, row)?;
-            }
         }
         self.lanes_apart(&plain, pc)?;
         self.asm.set_label(&mut plain.otherwise)?;
@@ -419,9 +417,13 @@ impl Writer<'_> {
         asm.set_label(&mut marked)?;
         asm.mov(rsi, site(offset_of!(Site, host)))?;
         if lie == Lie::Run {
-            // Another warp often reads what lies behind.
-            for line in 0..plain.extent(lie) / 64 {
-                asm.prefetcht1(byte_ptr(rsi + rcx + (plain.extent(lie) + 64 * line)))?;
+            // The next warp often loads as far from here as this one does from the last, and then
+            // its neighbours.
+            asm.lea(rdx, qword_ptr(rsi + rcx * 2))?;
+            asm.sub(rdx, site(offset_of!(Site, last)))?;
+            asm.mov(site(offset_of!(Site, last)), rcx)?;
+            for line in -1..=plain.extent(lie) / 64 {
+                asm.prefetcht0(byte_ptr(rdx + 64 * line))?;
             }
         }
         self.moved_lanes(plain, lie, offset_of!(Counters, global_read))

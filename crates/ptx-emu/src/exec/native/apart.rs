@@ -57,10 +57,7 @@ impl Writer<'_> {
             asm.set_label(&mut some)?;
         }
         let site = Site::number(pc);
-        asm.kmovd(k1, eax)?;
-        asm.kshiftrd(k5, k1, 8)?;
-        asm.kshiftrd(k2, k1, 16)?;
-        asm.kshiftrd(k6, k1, 24)?;
+        self.split_lanes(eax)?;
         if let (Some(row), Base::R64(r)) =
             (plain.row.filter(|row| row.first == pc), plain.addr.base)
         {

@@ -4,7 +4,7 @@ use iced_x86::code_asm::*;
 
 use super::Subnormals;
 use super::lanes::{Emitted, HALVES, Lanes, QUARTERS, Writer, active, half, predicate, wide};
-use crate::op::{BoolOp, Cmp, Inst, Op, P, R64, W};
+use crate::op::{BoolOp, Cmp, Inst, Op, P, R32, R64, W};
 
 /// The comparison of `vpcmp`; none where no vector instruction is needed.
 fn of_integers(cmp: Cmp) -> Option<u32> {
@@ -49,35 +49,8 @@ impl Writer<'_> {
                 d,
                 a,
                 b,
-            } => {
-                let Some(cmp) = of_integers(cmp) else {
-                    return Ok(false);
-                };
-                for (h, k) in HALVES.into_iter().zip([k3, k4]) {
-                    let a = self.read(a, h, zmm16)?;
-                    let b = self.read(b, h, zmm17)?;
-                    match signed {
-                        true => self.asm.vpcmpd(k, a, b, cmp)?,
-                        false => self.asm.vpcmpud(k, a, b, cmp)?,
-                    }
-                }
-                self.put_halves(d, inst)
-            }
-            Op::SetpF32 { cmp, ftz, d, a, b } => {
-                let subnormals = match ftz {
-                    true => Subnormals::Flushed,
-                    false => Subnormals::Kept,
-                };
-                self.with_subnormals(subnormals, |writer| {
-                    for (h, k) in HALVES.into_iter().zip([k3, k4]) {
-                        let a = writer.read(a, h, zmm16)?;
-                        let b = writer.read(b, h, zmm17)?;
-                        writer.asm.vcmpps(k, a, b, of_floats(cmp))?;
-                    }
-                    Ok(true)
-                })?;
-                self.put_halves(d, inst)
-            }
+            } => self.setp_i32(inst, cmp, signed, d, [a, b]),
+            Op::SetpF32 { cmp, ftz, d, a, b } => self.setp_f32(inst, cmp, ftz, d, [a, b]),
             Op::SetpI64 {
                 cmp,
                 signed,
@@ -93,6 +66,57 @@ impl Writer<'_> {
                 self.put_predicate(d, inst.guard)?;
                 Ok(true)
             }
+            Op::PLogic { .. } | Op::PMov { .. } | Op::PConst { .. } => self.predicates(inst),
+            Op::Selp32 { .. } | Op::Selp64 { .. } => self.choice(&inst.op),
+            Op::Activemask { d } => {
+                match self.lanes {
+                    Lanes::All => self.asm.vpbroadcastd(zmm16, active())?,
+                    Lanes::Some => self.asm.vpbroadcastd(zmm16, eax)?,
+                }
+                for h in HALVES {
+                    self.put_half(d, h, zmm16)?;
+                }
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn setp_i32(&mut self, inst: &Inst, cmp: Cmp, signed: bool, d: P, [a, b]: [R32; 2]) -> Emitted {
+        let Some(cmp) = of_integers(cmp) else {
+            return Ok(false);
+        };
+        for (h, k) in HALVES.into_iter().zip([k3, k4]) {
+            let a = self.read(a, h, zmm16)?;
+            let b = self.read(b, h, zmm17)?;
+            match signed {
+                true => self.asm.vpcmpd(k, a, b, cmp)?,
+                false => self.asm.vpcmpud(k, a, b, cmp)?,
+            }
+        }
+        self.put_halves(d, inst)
+    }
+
+    fn setp_f32(&mut self, inst: &Inst, cmp: Cmp, ftz: bool, d: P, [a, b]: [R32; 2]) -> Emitted {
+        let subnormals = match ftz {
+            true => Subnormals::Flushed,
+            false => Subnormals::Kept,
+        };
+        self.with_subnormals(subnormals, |writer| {
+            for (h, k) in HALVES.into_iter().zip([k3, k4]) {
+                let a = writer.read(a, h, zmm16)?;
+                let b = writer.read(b, h, zmm17)?;
+                writer.asm.vcmpps(k, a, b, of_floats(cmp))?;
+            }
+            Ok(true)
+        })?;
+        self.put_halves(d, inst)
+    }
+
+    /// A predicate from others.
+    fn predicates(&mut self, inst: &Inst) -> Emitted {
+        let asm = &mut self.asm;
+        let d = match inst.op {
             Op::PLogic {
                 op,
                 d,
@@ -101,7 +125,6 @@ impl Writer<'_> {
                 b,
                 nb,
             } => {
-                let asm = &mut self.asm;
                 asm.mov(edx, predicate(a))?;
                 if na {
                     asm.not(edx)?;
@@ -115,22 +138,28 @@ impl Writer<'_> {
                     BoolOp::Or => asm.or(edx, ecx)?,
                     BoolOp::Xor => asm.xor(edx, ecx)?,
                 }
-                self.put_predicate(d, inst.guard)?;
-                Ok(true)
+                d
             }
             Op::PMov { d, a, negate } => {
-                self.asm.mov(edx, predicate(a))?;
+                asm.mov(edx, predicate(a))?;
                 if negate {
-                    self.asm.not(edx)?;
+                    asm.not(edx)?;
                 }
-                self.put_predicate(d, inst.guard)?;
-                Ok(true)
+                d
             }
             Op::PConst { d, value } => {
-                self.asm.mov(edx, if value { -1 } else { 0 })?;
-                self.put_predicate(d, inst.guard)?;
-                Ok(true)
+                asm.mov(edx, if value { -1 } else { 0 })?;
+                d
             }
+            _ => return Ok(false),
+        };
+        self.put_predicate(d, inst.guard)?;
+        Ok(true)
+    }
+
+    /// One of two registers, by a predicate.
+    fn choice(&mut self, op: &Op) -> Emitted {
+        match *op {
             Op::Selp32 { d, a, b, p } => {
                 self.asm.kmovd(k3, predicate(p))?;
                 for h in HALVES {
@@ -148,16 +177,6 @@ impl Writer<'_> {
                     self.asm.vmovdqa64(zmm16.k3(), wide(a, q))?;
                     self.put_wide(d, q, zmm16)?;
                     self.asm.kshiftrd(k3, k3, 8)?;
-                }
-                Ok(true)
-            }
-            Op::Activemask { d } => {
-                match self.lanes {
-                    Lanes::All => self.asm.vpbroadcastd(zmm16, active())?,
-                    Lanes::Some => self.asm.vpbroadcastd(zmm16, eax)?,
-                }
-                for h in HALVES {
-                    self.put_half(d, h, zmm16)?;
                 }
                 Ok(true)
             }

@@ -246,38 +246,10 @@ impl Writer<'_> {
         asm.vmovd(edx, xmm17)?;
         asm.vpbroadcastd(zmm18, xmm16)?;
         for lie in lies {
-            let asm = &mut self.asm;
-            let mut otherwise = asm.create_label();
-            match lie {
-                Lie::Same | Lie::Halves => {
-                    let second = match lie {
-                        Lie::Same => zmm18,
-                        _ => {
-                            asm.vpbroadcastd(zmm19, xmm17)?;
-                            zmm19
-                        }
-                    };
-                    asm.vpcmpneqd(k1, zmm16, zmm18)?;
-                    asm.vpcmpneqd(k2, zmm17, second)?;
-                }
-                Lie::Run => {
-                    let steps = match load.each {
-                        1 => Constant::Fours,
-                        _ => Constant::Eights,
-                    };
-                    asm.vpaddd(zmm20, zmm18, constant_part(steps, 0))?;
-                    asm.vpaddd(zmm21, zmm18, constant_part(steps, 1))?;
-                    asm.vpcmpneqd(k1, zmm16, zmm20)?;
-                    asm.vpcmpneqd(k2, zmm17, zmm21)?;
-                }
-                Lie::Rows => {
-                    asm.vpaddd(zmm20, zmm18, constant(Constant::Sixteens))?;
-                    asm.vpcmpneqd(k1, zmm16, zmm20)?;
-                    asm.vpcmpneqd(k2, zmm17, zmm20)?;
-                }
-            }
-            asm.kortestw(k1, k2)?;
-            asm.jne(otherwise)?;
+            let mut otherwise = self.asm.create_label();
+            self.compare_lie(load, lie)?;
+            self.asm.kortestw(k1, k2)?;
+            self.asm.jne(otherwise)?;
             let lanes = match lie {
                 Lie::Same | Lie::Halves => 1,
                 Lie::Run => 32,
@@ -300,6 +272,40 @@ impl Writer<'_> {
         }
         asm.set_label(&mut none)?;
         asm.zero_bytes()
+    }
+
+    /// The lanes of zmm16 and zmm17 that do not lie like this, in k1 and k2; zmm18 has the first.
+    fn compare_lie(&mut self, load: &Load, lie: Lie) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        match lie {
+            Lie::Same | Lie::Halves => {
+                let second = match lie {
+                    Lie::Same => zmm18,
+                    _ => {
+                        asm.vpbroadcastd(zmm19, xmm17)?;
+                        zmm19
+                    }
+                };
+                asm.vpcmpneqd(k1, zmm16, zmm18)?;
+                asm.vpcmpneqd(k2, zmm17, second)?;
+            }
+            Lie::Run => {
+                let steps = match load.each {
+                    1 => Constant::Fours,
+                    _ => Constant::Eights,
+                };
+                asm.vpaddd(zmm20, zmm18, constant_part(steps, 0))?;
+                asm.vpaddd(zmm21, zmm18, constant_part(steps, 1))?;
+                asm.vpcmpneqd(k1, zmm16, zmm20)?;
+                asm.vpcmpneqd(k2, zmm17, zmm21)?;
+            }
+            Lie::Rows => {
+                asm.vpaddd(zmm20, zmm18, constant(Constant::Sixteens))?;
+                asm.vpcmpneqd(k1, zmm16, zmm20)?;
+                asm.vpcmpneqd(k2, zmm17, zmm20)?;
+            }
+        }
+        Ok(())
     }
 
     /// Leaves unless all loads of a group are in bounds and aligned.
@@ -348,48 +354,61 @@ impl Writer<'_> {
         if lie == Lie::Halves {
             self.asm.mov(rdx, first(grouped, 1))?;
         }
-        let asm = &mut self.asm;
         let turned = [zmm20, zmm21, zmm22, zmm23];
         for (i, (slot, word)) in (0..).zip(slots.iter().zip(turned)) {
             match (lie, *slot) {
-                (Lie::Same, Slot::W32(d)) => {
-                    asm.vpbroadcastd(zmm16, dword_ptr(at(i)))?;
-                    for h in HALVES {
-                        asm.vmovdqa32(half(d, h), zmm16)?;
-                    }
-                }
-                (Lie::Same, Slot::W64(d)) => {
-                    asm.vpbroadcastq(zmm16, qword_ptr(at(0)))?;
-                    for q in QUARTERS {
-                        asm.vmovdqa64(wide(d, q), zmm16)?;
-                    }
-                }
-                (Lie::Run, Slot::W32(d)) => {
-                    for h in HALVES {
-                        asm.vmovdqu32(zmm16, zmmword_ptr(at(16 * h)))?;
-                        asm.vmovdqa32(half(d, h), zmm16)?;
-                    }
-                }
-                (Lie::Run, Slot::W64(d)) => {
-                    for q in QUARTERS {
-                        asm.vmovdqu64(zmm16, zmmword_ptr(at(16 * q)))?;
-                        asm.vmovdqa64(wide(d, q), zmm16)?;
-                    }
-                }
+                (Lie::Same, slot) => self.spread(slot, at(i))?,
+                (Lie::Run, slot) => self.take_run(slot, at(0))?,
                 (Lie::Halves, Slot::W32(d)) => {
-                    asm.vpbroadcastd(zmm16, dword_ptr(at(i)))?;
-                    asm.vpbroadcastd(zmm17, dword_ptr(rdx + (load.offset + 4 * i)))?;
-                    asm.vmovdqa32(half(d, 0), zmm16)?;
-                    asm.vmovdqa32(half(d, 1), zmm17)?;
+                    self.asm.vpbroadcastd(zmm16, dword_ptr(at(i)))?;
+                    self.asm
+                        .vpbroadcastd(zmm17, dword_ptr(rdx + (load.offset + 4 * i)))?;
+                    self.asm.vmovdqa32(half(d, 0), zmm16)?;
+                    self.asm.vmovdqa32(half(d, 1), zmm17)?;
                 }
                 (Lie::Rows, Slot::W32(d)) => {
-                    asm.vpermd(word, zmm30, word)?;
+                    self.asm.vpermd(word, zmm30, word)?;
                     for h in HALVES {
-                        asm.vmovdqa32(half(d, h), word)?;
+                        self.asm.vmovdqa32(half(d, h), word)?;
                     }
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// The word at a place for all lanes.
+    fn spread(&mut self, slot: Slot, place: AsmMemoryOperand) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        match slot {
+            Slot::W32(d) => {
+                asm.vpbroadcastd(zmm16, dword_ptr(place))?;
+                HALVES
+                    .into_iter()
+                    .try_for_each(|h| asm.vmovdqa32(half(d, h), zmm16))
+            }
+            Slot::W64(d) => {
+                asm.vpbroadcastq(zmm16, qword_ptr(place))?;
+                QUARTERS
+                    .into_iter()
+                    .try_for_each(|q| asm.vmovdqa64(wide(d, q), zmm16))
+            }
+            Slot::Sink => Ok(()),
+        }
+    }
+
+    /// Words one behind the other, from a place on.
+    fn take_run(&mut self, slot: Slot, place: AsmMemoryOperand) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        let to = match slot {
+            Slot::W32(d) => HALVES.map(|h| half(d, h)).to_vec(),
+            Slot::W64(d) => QUARTERS.map(|q| wide(d, q)).to_vec(),
+            Slot::Sink => Vec::new(),
+        };
+        for (part, to) in (0..).zip(to) {
+            asm.vmovdqu32(zmm16, zmmword_ptr(place + 64 * part))?;
+            asm.vmovdqa32(to, zmm16)?;
         }
         Ok(())
     }

@@ -26,18 +26,7 @@ impl Writer<'_> {
                 a,
                 b,
                 c,
-            } => {
-                for h in HALVES {
-                    let a = self.read(a, h, zmm16)?;
-                    let b = self.read(b, h, zmm17)?;
-                    self.asm.vpmulld(zmm16, a, b)?;
-                    let c = self.read(c, h, zmm17)?;
-                    let result = self.result(d, h);
-                    self.asm.vpaddd(result, zmm16, c)?;
-                    self.put_half(d, h, result)?;
-                }
-                Ok(true)
-            }
+            } => self.mad_low(d, [a, b, c]),
             Op::MulWide32 { signed, d, a, b } => self.mad_wide(signed, d, a, b, None),
             Op::MadWide32 { signed, d, a, b, c } => self.mad_wide(signed, d, a, b, Some(c)),
             Op::Lop3 { lut, d, a, b, c } => {
@@ -55,24 +44,39 @@ impl Writer<'_> {
                 op: op @ (IUn::Not | IUn::Neg | IUn::Abs),
                 d,
                 a,
-            } => {
-                for h in HALVES {
-                    let asm = &mut self.asm;
-                    asm.vmovdqa32(zmm16, half(a, h))?;
-                    match op {
-                        IUn::Not => asm.vpternlogd(zmm16, zmm16, zmm16, 0x55)?,
-                        IUn::Neg => {
-                            asm.vpxord(zmm17, zmm17, zmm17)?;
-                            asm.vpsubd(zmm16, zmm17, zmm16)?;
-                        }
-                        _ => asm.vpabsd(zmm16, zmm16)?,
-                    }
-                    self.put_half(d, h, zmm16)?;
-                }
-                Ok(true)
-            }
+            } => self.un32(op, d, a),
             _ => Ok(false),
         }
+    }
+
+    fn mad_low(&mut self, d: R32, [a, b, c]: [R32; 3]) -> Emitted {
+        for h in HALVES {
+            let a = self.read(a, h, zmm16)?;
+            let b = self.read(b, h, zmm17)?;
+            self.asm.vpmulld(zmm16, a, b)?;
+            let c = self.read(c, h, zmm17)?;
+            let result = self.result(d, h);
+            self.asm.vpaddd(result, zmm16, c)?;
+            self.put_half(d, h, result)?;
+        }
+        Ok(true)
+    }
+
+    fn un32(&mut self, op: IUn, d: R32, a: R32) -> Emitted {
+        for h in HALVES {
+            let asm = &mut self.asm;
+            asm.vmovdqa32(zmm16, half(a, h))?;
+            match op {
+                IUn::Not => asm.vpternlogd(zmm16, zmm16, zmm16, 0x55)?,
+                IUn::Neg => {
+                    asm.vpxord(zmm17, zmm17, zmm17)?;
+                    asm.vpsubd(zmm16, zmm17, zmm16)?;
+                }
+                _ => asm.vpabsd(zmm16, zmm16)?,
+            }
+            self.put_half(d, h, zmm16)?;
+        }
+        Ok(true)
     }
 
     fn bin32(&mut self, op: IBin, d: R32, a: R32, b: R32) -> Emitted {

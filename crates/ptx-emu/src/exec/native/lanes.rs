@@ -163,15 +163,21 @@ impl Writer<'_> {
                     asm.cmp(eax, dword_ptr(warp(offset_of!(Warp, live))))?;
                     asm.cmovne(ecx, eax)?;
                 }
-                asm.kmovd(k1, if kind == Kind::Parted { eax } else { ecx })?;
-                asm.kshiftrd(k2, k1, 16)?;
-                asm.kshiftrd(k5, k1, 8)?;
-                asm.kshiftrd(k6, k1, 24)?;
+                self.split_lanes(if kind == Kind::Parted { eax } else { ecx })?;
                 self.held = Some(guard);
                 Lanes::Some
             }
         };
         Ok(())
+    }
+
+    /// Puts lanes into k1, k5, k2 and k6, eight each.
+    pub(super) fn split_lanes(&mut self, lanes: AsmRegister32) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        asm.kmovd(k1, lanes)?;
+        asm.kshiftrd(k5, k1, 8)?;
+        asm.kshiftrd(k2, k1, 16)?;
+        asm.kshiftrd(k6, k1, 24)
     }
 
     /// Forgets the lanes of a guard that an instruction changes.

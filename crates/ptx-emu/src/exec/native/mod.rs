@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     pub(crate) touched_read: *mut u64,
     pub(crate) touched_written: *mut u64,
     /// Where global loads were, and the number of the drafts they hold for.
-    pub(crate) sites: *const Site,
+    pub(crate) sites: *mut Site,
     pub(crate) generation: *const u64,
     /// The kernel's parameters.
     pub(crate) params: *const u8,

@@ -89,6 +89,16 @@ impl Writer<'_> {
                 }
                 Ok(true)
             }
+            Op::Pack64 { .. } | Op::Unpack64 { .. } => self.doubles_packed(op),
+            Op::Pack32 { .. } | Op::Unpack32 { .. } => self.halves_packed(op),
+            Op::Cvt { from, to, m, d, a } => self.conversion(from, to, m, d, a),
+            _ => Ok(false),
+        }
+    }
+
+    /// A 64-bit register from two, or two from one.
+    fn doubles_packed(&mut self, op: &Op) -> Emitted {
+        match *op {
             Op::Pack64 { d, lo, hi } => {
                 for q in QUARTERS {
                     let asm = &mut self.asm;
@@ -114,6 +124,13 @@ impl Writer<'_> {
                 }
                 Ok(true)
             }
+            _ => Ok(false),
+        }
+    }
+
+    /// A register from two 16-bit ones, or two from one.
+    fn halves_packed(&mut self, op: &Op) -> Emitted {
+        match *op {
             Op::Pack32 { d, lo, hi } => {
                 for h in HALVES {
                     let asm = &mut self.asm;
@@ -139,7 +156,6 @@ impl Writer<'_> {
                 }
                 Ok(true)
             }
-            Op::Cvt { from, to, m, d, a } => self.conversion(from, to, m, d, a),
             _ => Ok(false),
         }
     }

@@ -140,10 +140,9 @@ impl Writer<'_> {
         asm.jne(otherwise)?;
         asm.mov(edi, 32 * WORD)?;
         if self.lanes == Lanes::Some {
-            asm.kmovd(k1, eax)?;
-            asm.kshiftrd(k2, k1, 16)?;
-            asm.popcnt(edi, eax)?;
-            asm.shl(edi, 2)?;
+            self.split_lanes(eax)?;
+            self.asm.popcnt(edi, eax)?;
+            self.asm.shl(edi, 2)?;
         }
         self.count_row()?;
         for h in HALVES {

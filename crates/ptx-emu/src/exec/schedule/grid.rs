@@ -56,7 +56,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, mut cluster: Remains) {
+    fn add(&mut self, cluster: &mut Remains) {
         let busiest = Busiest {
             cluster: cluster.counters.total_instructions(),
             warp: cluster.longest_warp,
@@ -67,10 +67,10 @@ impl Tally {
         }
         self.traces.append(&mut cluster.traces);
         self.counters += &cluster.counters;
-        let early = cluster.early.map(|early| (cluster.index, early));
+        let early = cluster.early.take().map(|early| (cluster.index, early));
         let both = self.early.take().into_iter().chain(early);
         self.early = both.min_by_key(|(index, _)| *index);
-        self.printed.append(cluster.printed);
+        self.printed.append(std::mem::take(&mut cluster.printed));
     }
 
     /// Keeps what clusters said that will not end, because of a fault.
@@ -160,6 +160,7 @@ fn run_wave(
     let outcomes: Vec<_> = match wave {
         // To wake another thread takes longer than a small kernel.
         [only] => vec![run(only)],
+        _ if env.one_thread => wave.iter().map(run).collect(),
         _ => wave.par_iter().with_max_len(1).map(run).collect(),
     };
     let lowest = lowest.into_inner();
@@ -174,7 +175,7 @@ fn run_wave(
             // Which of those above the fault have run is a matter of the host.
             Some(Ok(mut cluster)) if index < lowest => {
                 drafts.push(std::mem::take(&mut cluster.drafts));
-                total.add(cluster);
+                total.add(&mut cluster);
             }
             _ => {}
         }
@@ -215,11 +216,14 @@ fn run_epochs(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box
         if resident.is_empty() {
             return Ok(());
         }
-        let outcomes: Vec<Result<Outcome, Box<Fault>>> = resident
-            .par_iter_mut()
-            .with_max_len(1)
-            .map(|cluster| cluster.run())
-            .collect();
+        // Those behind a fault run too, whichever thread they are run by.
+        let outcomes: Vec<Result<Outcome, Box<Fault>>> = match env.one_thread {
+            true => resident.iter_mut().map(|cluster| cluster.run()).collect(),
+            false => {
+                let all = resident.par_iter_mut().with_max_len(1);
+                all.map(|cluster| cluster.run()).collect()
+            }
+        };
         let outcomes: Result<Vec<Outcome>, Box<Fault>> = outcomes.into_iter().collect();
         let outcomes = match outcomes {
             Ok(outcomes) => outcomes,
@@ -237,12 +241,12 @@ fn run_epochs(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box
             }
         }
         let mut running = Vec::with_capacity(resident.len());
-        for (cluster, outcome) in resident.into_iter().zip(outcomes) {
+        for (mut cluster, outcome) in resident.into_iter().zip(outcomes) {
             match outcome {
                 Outcome::Done => {
                     changed = true;
                     places.push(cluster.place);
-                    total.add(cluster.end());
+                    total.add(&mut cluster.end());
                 }
                 Outcome::Parked => running.push(cluster),
             }

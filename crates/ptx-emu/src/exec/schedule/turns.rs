@@ -143,12 +143,14 @@ impl Cluster<'_> {
                 continue;
             }
             ran = true;
+            let alone = self.is_alone();
             let w = &mut self.ctas[cta].warps[warp];
             let (quantum, events) = match w.spins {
                 // It must soon be seen to, and lets no turn pass.
                 true => (SPIN_TURN, u32::MAX),
                 // It may wait for one that spins on itself.
                 false if w.idle_steps > SPIN_AGAIN => (2 * SPIN_TURN, u32::MAX),
+                false if w.pace.is_none() || alone => (LONG_TURN, u32::MAX),
                 false => (LONG_TURN, self.adversary.turn(&mut w.pace)),
             };
             if events == 0 {
@@ -173,12 +175,25 @@ impl Cluster<'_> {
     #[inline(always)]
     fn next_awake(&self, left: &mut std::slice::Iter<'_, (u32, u32)>) -> Option<(usize, usize)> {
         if let [only] = &self.ctas[..] {
-            let &(_, warp) = left.find(|(_, warp)| only.asleep >> (warp & 63) & 1 == 0)?;
+            let &(_, warp) = left.find(|(_, warp)| only.asleep >> warp & 1 == 0)?;
             return Some((0, warp as usize));
         }
         let awake = |(cta, warp): &&(u32, u32)| self.ctas[*cta as usize].asleep >> warp & 1 == 0;
         let &(cta, warp) = left.find(awake)?;
         Some((cta as usize, warp as usize))
+    }
+
+    /// Whether only one warp is awake, and nothing else happens before it waits: where its turns
+    /// end makes no difference then.
+    #[inline(always)]
+    fn is_alone(&self) -> bool {
+        let [only] = &self.ctas[..] else {
+            return false;
+        };
+        only.awake().is_power_of_two()
+            && self.events.is_empty()
+            && self.turns.talking == 0
+            && self.ordered.is_empty()
     }
 
     /// Runs one warp for at most `quantum` instructions, and as many observable ones as `events`;
@@ -228,21 +243,27 @@ impl Cluster<'_> {
             return Err(self.fault(*kind, cta, warp, pc, active));
         }
         if done {
-            self.progress += 1;
-            self.ctas[cta].running -= 1;
-            let from = self.ctas[cta].warps[warp].origin(u32::MAX);
-            let over = self.barrier.generation;
-            self.signal(from, Signal::Exit { over });
-            self.thread_exit(cta);
-            if self.ctas[cta].running == 0 {
-                self.retire_rest(cta)?;
-                self.check_columns(cta)?;
-            }
+            self.end_warp(cta, warp)?;
         }
         match self.overdue() {
             Some(kind) if !done => Err(self.fault(kind, cta, warp, pc, active)),
             _ => Ok(stopped),
         }
+    }
+
+    /// A warp has ended, and with it perhaps its CTA.
+    fn end_warp(&mut self, cta: usize, warp: usize) -> Result<(), Box<Fault>> {
+        self.progress += 1;
+        self.ctas[cta].running -= 1;
+        let from = self.ctas[cta].warps[warp].origin(u32::MAX);
+        let over = self.barrier.generation;
+        self.signal(from, Signal::Exit { over });
+        self.thread_exit(cta);
+        if self.ctas[cta].running == 0 {
+            self.retire_rest(cta)?;
+            self.check_columns(cta)?;
+        }
+        Ok(())
     }
 
     /// As [`Cluster::interpret`], in the engine of the kernel.
@@ -427,22 +448,27 @@ impl Cluster<'_> {
 
     /// What is left of a cluster that has ended, until its results are taken. Registers and shared
     /// memory, which would be large for a whole wave, go to the next one.
-    pub(crate) fn end(mut self) -> Remains {
+    pub(crate) fn end(&mut self) -> Remains {
         crate::report::count_ended(self.ctas.len() as u64);
         self.settle();
         let traces = self.traces();
-        self.ctas.into_iter().for_each(spares::leave);
-        self.turns.spare.into_iter().for_each(spares::leave_warp);
-        spares::leave_layouts(self.layouts);
+        self.ctas.drain(..).for_each(spares::leave);
+        if let Some(warp) = self.turns.spare.take() {
+            spares::leave_warp(warp);
+        }
+        spares::leave_layouts(std::mem::take(&mut self.layouts));
         #[cfg(target_arch = "x86_64")]
-        spares::leave_sites(self.env.launch_id, self.drafts.generation, self.sites);
+        {
+            let sites = std::mem::take(&mut self.sites);
+            spares::leave_sites(self.env.launch_id, self.drafts.generation, sites);
+        }
         Remains {
             index: self.index,
             counters: self.counters,
             longest_warp: self.turns.longest_warp,
-            drafts: self.drafts,
-            early: self.early,
-            printed: self.printed,
+            drafts: std::mem::take(&mut self.drafts),
+            early: self.early.take(),
+            printed: std::mem::take(&mut self.printed),
             traces,
         }
     }

@@ -551,9 +551,22 @@ unsafe fn put_words(memory: &Memory, piece: &Piece<'_>) {
 
 #[inline(always)]
 fn copy_words(to: &mut [u8], words: &[u32]) {
+    if let (Ok(to), Ok(words)) = (<&mut [u8; 128]>::try_from(&mut *to), words.try_into()) {
+        return copy_row(to, words);
+    }
     for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
         *to = word.to_le_bytes();
     }
+}
+
+/// The words of a whole warp, which are most of them.
+#[inline(always)]
+fn copy_row(to: &mut [u8; 128], words: &[u32; 32]) {
+    let mut row = [0; 128];
+    for (to, word) in row.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
+    *to = row;
 }
 
 /// The bytes of memory that a page is about.

@@ -37,3 +37,17 @@ impl HostPtr {
 
 /// Where the lanes of a warp find their bytes; lanes outside the mask repeat a valid place.
 pub(crate) struct Pointers(pub(crate) [HostPtr; 32]);
+
+/// Asks for the first lines of something that is read soon, into the nearest cache.
+#[inline(always)]
+pub(crate) fn fetch<T, const LINES: usize>(what: &T) {
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..LINES {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at = std::ptr::from_ref(what).cast::<i8>();
+        // SAFETY: nothing is read, and x86-64 has the instruction.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64 * line)) };
+    }
+}

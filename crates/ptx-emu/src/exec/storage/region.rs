@@ -45,6 +45,8 @@ pub(crate) struct Site {
     pub(crate) strides: usize,
     /// The drafts that it holds for.
     pub(crate) generation: u64,
+    /// Where in the allocation the warp before began to load.
+    pub(crate) last: u64,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -61,6 +63,7 @@ const SITES: usize = 256;
 
 /// The sites of a kernel's loads.
 #[cfg(target_arch = "x86_64")]
+#[derive(Default)]
 pub(crate) struct Sites {
     all: Vec<Site>,
     /// Allocations that any was in, a bit each; the last one stands for all further ones.
@@ -82,8 +85,8 @@ impl Sites {
         self.regions = 0;
     }
 
-    pub(crate) fn as_ptr(&self) -> *const Site {
-        self.all.as_ptr()
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut Site {
+        self.all.as_mut_ptr()
     }
 
     /// Whether an instruction's is this, for drafts of this number.

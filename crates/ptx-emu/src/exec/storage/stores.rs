@@ -9,9 +9,13 @@
 )]
 
 use crate::exec::lanes::{V32, lanes};
+use crate::exec::storage::pointers::fetch;
 
 /// Stores kept, at most: more may well be to the same places.
 const MOST: usize = 1 << 11;
+
+/// Rows that are asked for before they are read.
+const AHEAD: usize = 8;
 
 /// Where the lanes of a store are, in an allocation.
 pub(crate) enum Lie {
@@ -95,6 +99,10 @@ impl Stores {
     pub(super) fn replay(&self, mut each: impl FnMut(Piece<'_>)) {
         let mut rows = self.rows.iter();
         for store in &self.made {
+            // Where many clusters keep many, they are in no near cache any more.
+            if let Some(row) = rows.as_slice().get(AHEAD) {
+                fetch::<_, 2>(row);
+            }
             let region = store.region as usize;
             let mut next = || rows.next().map_or(&[0; 32], |row| &row.0);
             if let Some(first) = store.run {

@@ -86,7 +86,7 @@ impl Cluster<'_> {
         // A load may come too early for a copy under way.
         let read_end = if cta.in_flight.is_empty() { length } else { 0 };
         let shared = cta.shared.as_mut_ptr();
-        let (sites, params) = (self.sites.as_ptr(), self.env.params.as_ptr());
+        let (sites, params) = (self.sites.as_mut_ptr(), self.env.params.as_ptr());
         let cluster = std::ptr::from_mut(self);
         // SAFETY: of a cluster there is. Functions that code calls get all of it by `cluster`, of
         // which these are made, so that they are good again when such a function returns.

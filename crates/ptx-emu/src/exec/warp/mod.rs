@@ -13,6 +13,7 @@ use super::lanes::{V32, V64, each};
 use super::origin::{Branch, Origin, SharedAt, Split};
 use crate::counters::CLASSES;
 use crate::exec::storage::bytes::AlignedBytes;
+use crate::exec::storage::pointers::fetch;
 use crate::exec::storage::tmem::rectangle::Stored;
 use crate::op::{BarKind, P, Pc, R32, R64, Slot};
 use pace::Pace;
@@ -338,8 +339,12 @@ impl Warp {
             *flag = false;
         }
         (*split, *stopped, *clock) = (Split::default(), Origin::default(), Seen::default());
-        (*wgmma, *local) = (WgmmaQueue::default(), AlignedBytes::default());
-        (*copies, *bulk) = (Groups::default(), Groups::default());
+        *local = AlignedBytes::default();
+        wgmma.clear();
+        for groups in [copies, bulk] {
+            groups.current = 0;
+            groups.open.clear();
+        }
         stack.clear();
         partings.clear();
         copy_seqs.clear();
@@ -351,15 +356,7 @@ impl Warp {
     /// Asks for what a turn looks at, which is in no near cache when there are many warps.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
-        #[cfg(target_arch = "x86_64")]
-        for line in 0..6 {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = std::ptr::from_ref(self)
-                .cast::<i8>()
-                .wrapping_add(64 * line);
-            // SAFETY: nothing is read, and x86-64 has the instruction.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
-        }
+        fetch::<_, 6>(self);
     }
 
     /// Its registers, its own memory and where it stands, as one word; for a cluster's number.

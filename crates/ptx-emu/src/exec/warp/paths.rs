@@ -47,8 +47,12 @@ impl Warp {
             });
         }
         let (depth, split) = (self.depth, self.part());
+        let mut first: Option<(Pc, u32)> = None;
         for &(pc, mask) in paths.iter().rev() {
-            if pc != reconverge && mask != 0 {
+            if pc == reconverge || mask == 0 {
+                continue;
+            }
+            if let Some((pc, mask)) = first.replace((pc, mask)) {
                 self.stack.push(Path {
                     pc,
                     mask,
@@ -60,7 +64,13 @@ impl Warp {
                 });
             }
         }
-        self.pop();
+        let Some((pc, mask)) = first else {
+            return self.pop();
+        };
+        // As if it had been on the stack, from which it would be read before it is written there.
+        (self.pc, self.active) = (pc, mask & self.live);
+        (self.rpc, self.split) = (reconverge, split);
+        self.met |= self.stack.is_empty();
     }
 
     #[cold]

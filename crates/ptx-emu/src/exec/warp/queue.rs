@@ -46,6 +46,17 @@ pub(crate) struct WgmmaQueue {
 }
 
 impl WgmmaQueue {
+    /// Nothing has been issued.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        if !self.entries.is_empty() {
+            self.entries.clear();
+        }
+        self.current = 0;
+        self.locked.clear();
+        self.poisoned.clear();
+    }
+
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.entries.is_empty()

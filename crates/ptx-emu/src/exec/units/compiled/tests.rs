@@ -1,7 +1,30 @@
 //! What runs as machine code does the same as what is interpreted.
 
+use std::io::Write;
+
 use super::*;
 use crate::{Config, Launch, Memory, Module};
+
+/// Whether no machine code can be made here, which is then said, whatever becomes of the test's
+/// output.
+fn is_skipped() -> bool {
+    let skipped = Level::best() < Level::Avx512;
+    if skipped {
+        let test = std::thread::current();
+        let test = test.name().unwrap_or("a test");
+        _ = writeln!(
+            std::io::stderr(),
+            "{test} is skipped: machine code needs AVX-512"
+        );
+    }
+    skipped
+}
+
+/// The kernel was compiled, and not interpreted, if that was asked for.
+fn assert_compiled(module: &Module, engine: Engine) {
+    let compiled = module.kernels["k"].compiled.is_made();
+    assert_eq!(compiled, engine == Engine::Compiled);
+}
 
 const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\n\
     .reg .b32 %r<3>;\n.reg .pred %p;\nmov.u32 %r1, 0;\nLOOP: add.u32 %r1, %r1, 1;\n\
@@ -9,7 +32,7 @@ const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\
 
 #[test]
 fn kernels_are_compiled_when_asked_and_when_it_pays() {
-    if Level::best() < Level::Avx512 {
+    if is_skipped() {
         return;
     }
     for (engine, runs, compiled) in [
@@ -29,8 +52,11 @@ fn kernels_are_compiled_when_asked_and_when_it_pays() {
             counted.push(report.counters.total_instructions());
         }
         assert!(counted.iter().all(|&n| n == 30_002), "{counted:?}");
-        let code = module.kernels["k"].compiled.get(|| None);
-        assert_eq!(code.is_some(), compiled, "{engine:?}");
+        assert_eq!(
+            module.kernels["k"].compiled.is_made(),
+            compiled,
+            "{engine:?}"
+        );
     }
 }
 
@@ -47,7 +73,7 @@ const MIXED: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k(.pa
 
 #[test]
 fn turns_end_alike_in_both_engines_whatever_the_limit() {
-    if Level::best() < Level::Avx512 {
+    if is_skipped() {
         return;
     }
     let ran = |engine, seed, step_limit| {
@@ -63,6 +89,7 @@ fn turns_end_alike_in_both_engines_whatever_the_limit() {
         let params = crate::Params::new().pointer(out);
         let launch = Launch::new("k").block([128, 1, 1]).params(params);
         let ran = launch.config(config).run(&module, &mut memory);
+        assert_compiled(&module, engine);
         let counters = ran.map(|report| report.counters);
         format!("{counters:?} {:?}", memory.read_vec(out, 512))
     };
@@ -105,7 +132,7 @@ const GROUPS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
 
 #[test]
 fn loads_by_one_register_are_alike_in_both_engines_however_lanes_lie() {
-    if Level::best() < Level::Avx512 {
+    if is_skipped() {
         return;
     }
     let ran = |engine, seed, [step, far, beyond]: [u32; 3]| {
@@ -121,6 +148,7 @@ fn loads_by_one_register_are_alike_in_both_engines_however_lanes_lie() {
         let params = params.u32(step).u32(far).u32(beyond);
         let launch = Launch::new("k").block([64, 1, 1]).params(params);
         let ran = launch.config(config).run(&module, &mut memory);
+        assert_compiled(&module, engine);
         let counters = ran.map(|report| report.counters);
         (
             counters.is_ok(),
@@ -187,6 +215,7 @@ fn ran(
         .params(params)
         .config(config)
         .run(&module, &mut memory);
+    assert_compiled(&module, engine);
     let counters = ran.map(|report| report.counters);
     let left = [memory.read_vec(input, bytes), memory.read_vec(out, 256)];
     (counters.is_ok(), format!("{counters:?} {left:?}"))
@@ -213,7 +242,7 @@ const ROWS_OF_THREADS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
 
 #[test]
 fn rows_of_words_are_alike_in_both_engines_wherever_they_end() {
-    if Level::best() < Level::Avx512 {
+    if is_skipped() {
         return;
     }
     let ran = |engine, seed, first: u64, step: u32, bytes: u64| {
@@ -258,7 +287,7 @@ const STOPPED_IN_A_ROW: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
 
 #[test]
 fn a_path_that_goes_on_within_a_row_loads_its_own_words() {
-    if Level::best() < Level::Avx512 {
+    if is_skipped() {
         return;
     }
     let ran = |engine, seed| {
