@@ -53,7 +53,7 @@ fn alone_it_says_how_far_off_each_target_is() {
     for word in [
         "h200",
         "NVIDIA H200",
-        "548",
+        "448",
         "b200",
         "uncalibrated",
         "next: dgx calibrate RUN",
