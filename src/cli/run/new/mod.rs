@@ -110,11 +110,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
+/// A file to write, and its text.
+type NewFile = (PathBuf, String);
+
 /// The named operator, or that of the design to copy; and its file, if it is new.
 fn operator_of(
     args: &Args,
     catalog: Option<&Catalog>,
-) -> Result<(Arc<Operator>, Option<(PathBuf, String)>), CommandError> {
+) -> Result<(Arc<Operator>, Option<NewFile>), CommandError> {
     match (&args.operator, &args.from, catalog) {
         (Some(operator), None, _) if args.name.is_none() => {
             let (operator, file) = new_operator(operator)?;
@@ -129,7 +132,7 @@ fn operator_of(
 }
 
 /// An operator that does not exist yet, and its file.
-fn new_operator(name: &str) -> Result<(Operator, (PathBuf, String)), CommandError> {
+fn new_operator(name: &str) -> Result<(Operator, NewFile), CommandError> {
     if operator::known().any(|known| known == name) {
         let message = format!("operator `{name}` exists; give the new variant a name");
         let remedy = format!("dgx new mine --operator {name}");
@@ -194,7 +197,7 @@ impl Parent {
 
     /// Its sources under another name, each in its own folder, with copies of the headers that
     /// define the design: changing one design does not change the other.
-    fn copies(&self, name: &str) -> Result<Vec<(PathBuf, String)>, CommandError> {
+    fn copies(&self, name: &str) -> Result<Vec<NewFile>, CommandError> {
         let mut copies = Vec::new();
         for source in &self.sources {
             let written = source.beside.as_ref().unwrap_or(&source.file);
