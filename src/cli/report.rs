@@ -33,12 +33,6 @@ pub(super) struct Args {
     /// --export-json`
     #[arg(long, value_name = "FILE")]
     modelled: Option<PathBuf>,
-    /// Write the best contender per shape as TOML
-    #[arg(long, value_name = "FILE")]
-    export_dispatch_toml: Option<PathBuf>,
-    /// Write the best contender per shape as a C header
-    #[arg(long, value_name = "FILE")]
-    export_dispatch_header: Option<PathBuf>,
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
@@ -49,11 +43,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let beside = || paths.last().map(|path| path.with_extension("html"));
     let output = args.output.clone().or_else(beside);
     runs::probe(
-        [
-            &output,
-            &args.export_dispatch_toml,
-            &args.export_dispatch_header,
-        ],
+        [&output],
         paths.iter().chain(&args.modelled).map(PathBuf::as_path),
     )?;
     let modelled = args.modelled.as_deref().map(Agreement::read).transpose()?;
@@ -64,14 +54,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     export::write(&output, &page(&subjects, modelled.as_ref()))?;
     let nodes = lineage(&last.run, &last.ranking);
     let table = dispatch_table(&last.run, &last.ranking);
-    let written = write_dispatch(&args, table.as_ref());
     if nodes.iter().any(|n| n.depth > 0) {
         say!("{}\n", story::lineage_tree(&nodes));
     }
     if let Some(table) = &table {
         say!("{}", story::dispatch_note(table, &runs::style(globals)));
     }
-    written?;
     say!("{}", output.display());
     if args.open {
         let opened = match has_display() {
@@ -138,23 +126,4 @@ fn digest(path: &Path) -> std::io::Result<String> {
     }
     let bytes = digest.finalize();
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
-}
-
-fn write_dispatch(
-    args: &Args,
-    table: Option<&crate::contest::dispatch_table::DispatchTable>,
-) -> Result<(), CommandError> {
-    if args.export_dispatch_toml.is_none() && args.export_dispatch_header.is_none() {
-        return Ok(());
-    }
-    let table = table.ok_or_else(|| {
-        CommandError::inconclusive(
-            "no contender is valid on every shape, so there is nothing to dispatch to",
-            "the page shows the status of each",
-        )
-    })?;
-    runs::write_all([
-        (&args.export_dispatch_toml, &|| table.toml()),
-        (&args.export_dispatch_header, &|| table.header()),
-    ])
 }

@@ -1,7 +1,7 @@
 //! The oracle-dispatch gap: the gain of calling the best contender of each shape over calling the
 //! one best contender everywhere.
 
-use dgx_core::domain::{ContenderId, Group, Joined, Micros, Shape, Timing, distinct};
+use dgx_core::domain::{ContenderId, Joined, Micros, Shape, Timing, distinct};
 use dgx_core::operator;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
@@ -92,33 +92,6 @@ fn surely_faster(estimate: &LogEstimate, tie_margin: f64) -> bool {
 }
 
 impl DispatchTable {
-    /// The table as TOML.
-    pub(crate) fn toml(&self) -> String {
-        let mut text = format!(
-            "# Which contender to call on which shape; everything else calls `default`.\n\
-             # From {}; its times are {}.\n\
-             default = {}\n\
-             gap = {:.4}  # speedup of this table over `default` alone, geometric mean\n",
-            self.source.replace('\n', " "),
-            self.timing.as_str(),
-            quoted(self.single.as_str()),
-            self.gap
-        );
-        for choice in &self.choices {
-            text.push_str(&format!(
-                "\n[[shape]]\nname = {}\ncontender = {}\nmicros = {:.3}\ngroups = [\n",
-                quoted(&choice.shape.name),
-                quoted(choice.contender.as_str()),
-                choice.micros.0
-            ));
-            for g in &choice.shape.groups {
-                text.push_str(&format!("  {},\n", g.to_toml()));
-            }
-            text.push_str("]\n");
-        }
-        text
-    }
-
     /// The table as a variant: it picks the fastest contender of each shape of the run, in any
     /// order of the groups, and the single best elsewhere.
     pub(crate) fn picks(&self, arch: &str, operator: &str) -> String {
@@ -153,62 +126,6 @@ impl DispatchTable {
             quoted(self.single.as_str())
         ));
         text
-    }
-
-    /// The table as a C header with a lookup by the groups of a call.
-    pub(crate) fn header(&self) -> String {
-        let chosen = self.choices.iter().map(|choice| &choice.contender);
-        let names = distinct([&self.single].into_iter().chain(chosen));
-        let mut text = String::from(
-            "/* Which contender to call on which shape. Made by dgx; do not edit. */\n\
-             #ifndef DGX_DISPATCH_H\n#define DGX_DISPATCH_H\n\n",
-        );
-        let sizes: Vec<&str> = self.sizes().collect();
-        text.push_str(&format!(
-            "struct dgx_group {{ unsigned {}; }};\n\n",
-            sizes.join(", ")
-        ));
-        let list = names.iter().map(|n| quoted(n.as_str())).joined(", ");
-        text.push_str(&format!(
-            "static const char *const dgx_contenders[] = {{ {} }};\n\n",
-            list
-        ));
-        for (index, choice) in self.choices.iter().enumerate() {
-            let group = |g: &Group| {
-                let sizes = g.sizes().map(|size| size.to_string()).joined(", ");
-                format!("{{{sizes}}}")
-            };
-            let groups = choice.shape.groups.iter().map(group).joined(", ");
-            text.push_str(&format!(
-                "static const struct dgx_group dgx_shape_{index}[] = {{ {} }};\n",
-                groups
-            ));
-        }
-        text.push_str(
-            "\nstatic const struct dgx_choice {\n  const struct dgx_group *groups;\n  \
-             unsigned count, contender;\n} dgx_choices[] = {\n",
-        );
-        for (index, choice) in self.choices.iter().enumerate() {
-            let contender = names.iter().position(|n| **n == choice.contender);
-            text.push_str(&format!(
-                "  {{ dgx_shape_{index}, {}, {} }},\n",
-                choice.shape.groups.len(),
-                contender.unwrap_or(0)
-            ));
-        }
-        let same = |size: &&str| format!("c->groups[g].{size} == groups[g].{size}");
-        let same = sizes.iter().map(same).joined(" && ");
-        text.push_str(&LOOKUP.replace("SAME", &same));
-        text
-    }
-
-    /// The names of a group's sizes.
-    fn sizes(&self) -> impl Iterator<Item = &str> {
-        let first = self.choices.first().and_then(|c| c.shape.groups.first());
-        first
-            .into_iter()
-            .flat_map(Group::iter)
-            .map(|(name, _)| name)
     }
 }
 
@@ -248,25 +165,7 @@ fn condition(shape: &Shape) -> String {
     parts.join(" && ")
 }
 
-const LOOKUP: &str = "};
-
-/* The contender's place in dgx_contenders; 0, the best single one, for any other shape. */
-static inline unsigned dgx_dispatch(const struct dgx_group *groups, unsigned count) {
-  for (unsigned i = 0; i < sizeof dgx_choices / sizeof dgx_choices[0]; ++i) {
-    const struct dgx_choice *c = &dgx_choices[i];
-    unsigned g = 0;
-    if (c->count != count) continue;
-    while (g < count && SAME)
-      ++g;
-    if (g == count) return c->contender;
-  }
-  return 0;
-}
-
-#endif
-";
-
-/// A string that both TOML and C read back unchanged.
+/// A string that TOML reads back unchanged.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -325,40 +224,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn toml_reads_back() {
-        let (run, ranking) = crossing();
-        let text = dispatch_table(&run, &ranking).unwrap().toml();
-        let value: toml::Table = text.parse().unwrap();
-        assert_eq!(value["default"].as_str(), Some("sequential"));
-        let shapes = value["shape"].as_array().unwrap();
-        assert_eq!(shapes[1]["contender"].as_str(), Some("interleaved"));
-    }
-
-    #[test]
     fn who_may_not_enter_is_not_chosen() {
         let (run, ranking) = crossing();
         let table = dispatch_table_among(&run, &ranking, |id| id.as_str() != "sequential").unwrap();
         let chosen = |c: &Choice| c.contender.as_str() != "sequential";
         assert!(table.single.as_str() != "sequential" && table.choices.iter().all(chosen));
-    }
-
-    #[test]
-    fn header_compiles_where_there_is_a_compiler() {
-        let (run, ranking) = crossing();
-        let dir = tempfile::tempdir().unwrap();
-        let text = dispatch_table(&run, &ranking).unwrap().header();
-        std::fs::write(dir.path().join("d.h"), text).unwrap();
-        let main = "#include \"d.h\"\nint main(void) { struct dgx_group a = {512, 4096, 7168}, b = {1, 2, 3};\
-                    return dgx_dispatch(&a, 1) != 1 || dgx_dispatch(&b, 1) != 0 || !dgx_contenders[1]; }\n";
-        std::fs::write(dir.path().join("d.c"), main).unwrap();
-        let out = dir.path().join("d");
-        let built = std::process::Command::new("cc")
-            .args(["-Wall", "-Werror", "-o"])
-            .arg(&out)
-            .arg(dir.path().join("d.c"))
-            .status();
-        // The linker that Rust needs is a C compiler everywhere we build.
-        assert!(built.unwrap().success());
-        assert!(std::process::Command::new(out).status().unwrap().success());
     }
 }

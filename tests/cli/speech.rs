@@ -17,7 +17,7 @@ const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
 const COMMANDS: [(&str, i32); 36] = [
-    ("sweep round.toml --backend emu --timings", 3),
+    ("sweep round.toml --backend emu", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
     ("compare two-pass interleaved round4.jsonl", 0),
@@ -158,7 +158,7 @@ fn files_are_written_though_nobody_reads_the_words() {
         format!("compare two-pass interleaved round4.jsonl {exports}"),
         format!("compare round4.jsonl round4.jsonl {exports}"),
         format!("sweep round.toml --backend emu {exports}"),
-        "report round4.jsonl -o x.json --export-dispatch-toml x.md".to_owned(),
+        "report round4.jsonl -o x.json".to_owned(),
     ];
     for words in &commands {
         for stdout in [full(), reader_gone()] {

@@ -71,12 +71,19 @@ impl Workspace {
         Self { folder }
     }
 
-    /// One in which a variant was begun, whose round has few rows: they are quicker to emulate.
+    /// One in which a variant was begun, with a kernel of its own and a round of few rows: they
+    /// are quicker to emulate.
     pub(crate) fn begun(name: &str) -> Self {
         let workspace = Self::empty();
         let text = workspace.run(&["new", name]);
         assert!(text.ends_with("[exit 0]"), "{text}");
+        workspace.write(
+            &format!("variants/{name}.cu"),
+            include_str!("../fixtures/begun.cu"),
+        );
         workspace.leave_few_rows(name);
+        let ragged = "{ name = \"ragged\", m = [4, 7, 1],";
+        workspace.edit(&format!("configs/{name}.toml"), "{ m = 5,", ragged);
         workspace
     }
 
@@ -84,7 +91,6 @@ impl Workspace {
     pub(crate) fn leave_few_rows(&self, name: &str) {
         let round = format!("configs/{name}.toml");
         self.edit(&round, "m = 64", "m = 8");
-        self.edit(&round, "m = [40, 76, 5]", "m = [4, 7, 1]");
     }
 
     pub(crate) fn new() -> Self {

@@ -6,7 +6,7 @@ use ptx_time::Machine;
 use rayon::prelude::*;
 
 use super::parameters::{Parameter, parameters, unasked};
-use super::traced::{Told, Traced};
+use super::traced::{ModelAnswer, Traced};
 use dgx_core::domain::Peaks;
 use dgx_run::sweep::{Bar, Progress};
 
@@ -297,7 +297,7 @@ fn mean_loss(machine: &Machine, parameter: &Parameter, group: &[&Question]) -> f
     squares.iter().sum::<f64>() / group.len() as f64
 }
 
-fn square(parameter: &Parameter, question: &Question, told: Told) -> f64 {
+fn square(parameter: &Parameter, question: &Question, told: ModelAnswer) -> f64 {
     let ratio = match parameter.by_clock {
         true => told.mhz / question.mhz.unwrap_or(f64::NAN),
         false => told.time / question.time,

@@ -17,7 +17,7 @@ pub(super) struct Traced {
 
 /// What a modelled GPU answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct ModelAnswer {
     /// By the clock the case reads.
     pub(super) time: f64,
     pub(super) mhz: f64,
@@ -31,7 +31,7 @@ impl Traced {
     }
 
     /// What `machine` would have answered.
-    pub(super) fn put_to(&self, machine: &Machine) -> Result<Told, String> {
+    pub(super) fn put_to(&self, machine: &Machine) -> Result<ModelAnswer, String> {
         let case = self.case;
         let places = u64::from(self.called.resident) * machine.sms as u64;
         let launch = |index: u32| Launched {
@@ -61,7 +61,7 @@ impl Traced {
             Read::Nanos => 1e3 * stamped()? / call.clock_mhz,
             Read::Micros => call.micros,
         };
-        Ok(Told {
+        Ok(ModelAnswer {
             time,
             mhz: call.clock_mhz,
         })

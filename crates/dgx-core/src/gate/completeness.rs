@@ -1,8 +1,8 @@
 //! What a run lacks, by itself and compared with an earlier one. A gate that ignored this would
 //! pass a contender that was dropped or never timed.
 
+use super::choice::GateError;
 use super::gap::{Gap, Impossible};
-use super::judge::GateError;
 use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::{ContenderId, Shape, Status, Timing};

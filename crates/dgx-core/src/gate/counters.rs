@@ -1,7 +1,8 @@
 //! Rules about the emulator's counters. Counters repeat exactly, so there is no interval, and no
 //! difference is too small.
 
-use super::judge::{ComparedWith, JudgedContender};
+use super::choice::ComparedWith;
+use super::judge::JudgedContender;
 use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::Counter;

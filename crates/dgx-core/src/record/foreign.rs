@@ -84,7 +84,6 @@ impl Run {
         }
         run.take_means(untold.means);
         run.mark_absent(&untold.skipped);
-        run.tally.settle();
         run
     }
 

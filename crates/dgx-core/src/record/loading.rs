@@ -79,7 +79,6 @@ impl RunLoader {
     pub(super) fn finish(mut self) -> Result<Run, RefusedLine> {
         self.unlike()?;
         self.note_holes();
-        self.run.tally.settle();
         self.add_hazards();
         Ok(self.run)
     }

@@ -12,7 +12,7 @@ mod loading;
 mod lock;
 mod names;
 mod parse;
-mod place;
+mod portable;
 mod progress;
 mod reader;
 mod replace;
@@ -33,8 +33,8 @@ pub use folder::{Newest, PassedOver, Search, is_called_after, missing, newest, n
 pub use foreign::ForeignCell;
 pub use foreign::{Foreign, Times};
 pub use lock::{LockOutcome, try_lock};
-pub(crate) use place::ELIDED;
-pub use place::{PortablePaths, is_elided, portable, portable_word};
+pub(crate) use portable::ELIDED;
+pub use portable::{PortablePaths, is_elided, portable, portable_word};
 #[cfg(any(test, feature = "synthetic"))]
 pub use reader::read_text;
 pub use reader::{ReadError, header, read, runs_in};

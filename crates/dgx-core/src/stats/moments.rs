@@ -16,14 +16,6 @@ impl Moments {
         self.squares += before * (value - self.mean);
     }
 
-    /// Of the same numbers with opposite signs.
-    pub(crate) fn negated(self) -> Self {
-        Self {
-            mean: -self.mean,
-            ..self
-        }
-    }
-
     /// Variance of the mean of these numbers; 0 if there is only one.
     pub(crate) fn mean_variance(&self) -> f64 {
         match self.count as f64 {

@@ -1,10 +1,5 @@
-//! The data kept of a run's blocks: enough for every estimate, and nothing that grows with the
-//! number of blocks.
-//!
-//! Estimates compare two arms within the blocks that timed both, process by process, so a process
-//! keeps count, mean and scatter of every arm and of every pair's log ratio. With few blocks and
-//! many arms the rows themselves are smaller; a process keeps its rows until the table of pairs is
-//! smaller. Both give the same numbers, to the last bit.
+//! The times of a run's blocks, as estimates need them: comparisons are made within the blocks that
+//! timed both arms, process by process.
 
 use std::collections::BTreeMap;
 
@@ -38,19 +33,15 @@ struct OneShape {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Process {
     blocks: u32,
-    kept: StoredTimes,
+    /// The times of each arm, in the order of the blocks.
+    arms: Vec<Vec<LoggedTime>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum StoredTimes {
-    Rows(Rows),
-    Pairs(Pairs),
-}
-
-impl Default for StoredTimes {
-    fn default() -> Self {
-        Self::Rows(Rows::default())
-    }
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct LoggedTime {
+    /// Which block of the process.
+    block: u32,
+    log: f64,
 }
 
 impl Tally {
@@ -92,19 +83,6 @@ impl Tally {
         self.shapes = kept.iter().map(|s| self.shapes[*s].clone()).collect();
         let processes = self.shapes.iter().flat_map(|s| s.processes.values());
         self.blocks = processes.map(|p| p.blocks as usize).sum();
-    }
-
-    /// Makes looking up many pairs fast; worth it once the last block is in.
-    pub fn settle(&mut self) {
-        for process in self
-            .shapes
-            .iter_mut()
-            .flat_map(|s| s.processes.values_mut())
-        {
-            if let StoredTimes::Rows(rows) = &mut process.kept {
-                rows.sort(self.arms);
-            }
-        }
     }
 
     /// How many shapes there are, timed or not.
@@ -167,164 +145,28 @@ impl Tally {
 
 impl Process {
     fn add(&mut self, block: &[Sampled], arms: usize) {
-        if let StoredTimes::Rows(rows) = &mut self.kept {
-            let values = rows.entries.len() + block.len();
-            if values * size_of::<LoggedTime>() <= Pairs::bytes(arms) {
-                rows.add(self.blocks, block);
-            } else {
-                self.kept = StoredTimes::Pairs(rows.paired(arms));
-            }
-        }
-        if let StoredTimes::Pairs(pairs) = &mut self.kept {
-            pairs.add(block.iter().map(|s| (s.arm, s.log)));
+        self.arms.resize_with(arms, Vec::new);
+        for sample in block {
+            self.arms[sample.arm].push(LoggedTime {
+                block: self.blocks,
+                log: sample.log,
+            });
         }
         self.blocks += 1;
     }
 
     fn times(&self, arm: usize) -> Moments {
-        match &self.kept {
-            StoredTimes::Rows(rows) => rows.column(arm).map(|e| e.log).collect(),
-            StoredTimes::Pairs(pairs) => pairs.singles[arm],
-        }
+        self.arms[arm].iter().map(|time| time.log).collect()
     }
 
     fn ratios(&self, base: usize, candidate: usize) -> Moments {
-        match &self.kept {
-            StoredTimes::Rows(rows) => rows.ratios(base, candidate),
-            StoredTimes::Pairs(pairs) => pairs.ratios(base, candidate),
-        }
-    }
-}
-
-/// The blocks as they were added.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Rows {
-    entries: Vec<LoggedTime>,
-    /// Where each arm's entries begin, and the end; empty until they are sorted by arm.
-    starts: Vec<u32>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct LoggedTime {
-    row: u32,
-    arm: u32,
-    log: f64,
-}
-
-impl Rows {
-    fn add(&mut self, row: u32, block: &[Sampled]) {
-        self.undo_sorting();
-        self.entries.extend(block.iter().map(|sample| LoggedTime {
-            row,
-            arm: sample.arm as u32,
-            log: sample.log,
-        }));
-    }
-
-    fn sort(&mut self, arms: usize) {
-        self.entries.sort_by_key(|e| (e.arm, e.row));
-        let before = |arm: usize| self.entries.partition_point(|e| (e.arm as usize) < arm);
-        self.starts = (0..=arms).map(|arm| before(arm) as u32).collect();
-    }
-
-    fn undo_sorting(&mut self) {
-        if !self.starts.is_empty() {
-            self.starts.clear();
-            self.entries.sort_by_key(|e| e.row);
-        }
-    }
-
-    /// One arm's entries by row, if they are sorted.
-    fn sorted(&self, arm: usize) -> Option<&[LoggedTime]> {
-        let ends = self.starts.get(arm..arm + 2)?;
-        Some(&self.entries[ends[0] as usize..ends[1] as usize])
-    }
-
-    /// One arm's entries by row.
-    fn column(&self, arm: usize) -> impl Iterator<Item = &LoggedTime> {
-        let within = self.sorted(arm).unwrap_or(&self.entries);
-        within.iter().filter(move |e| e.arm as usize == arm)
-    }
-
-    fn ratios(&self, base: usize, candidate: usize) -> Moments {
-        let mut moments = Moments::default();
-        // Most blocks time all arms: then no search is needed.
-        if let (Some(bases), Some(others)) = (self.sorted(base), self.sorted(candidate))
-            && bases.len() == others.len()
-            && bases.iter().zip(others).all(|(b, o)| b.row == o.row)
-        {
-            for (entry, other) in bases.iter().zip(others) {
-                moments.add(entry.log - other.log);
-            }
-            return moments;
-        }
-        let mut others = self.column(candidate).peekable();
-        for entry in self.column(base) {
-            while others.next_if(|o| o.row < entry.row).is_some() {}
-            if let Some(other) = others.next_if(|o| o.row == entry.row) {
-                moments.add(entry.log - other.log);
-            }
-        }
-        moments
-    }
-
-    fn paired(&mut self, arms: usize) -> Pairs {
-        self.undo_sorting();
-        let mut pairs = Pairs::new(arms);
-        for row in self.entries.chunk_by(|a, b| a.row == b.row) {
-            pairs.add(row.iter().map(|e| (e.arm as usize, e.log)));
-        }
-        pairs
-    }
-}
-
-/// Every arm, and every pair's log ratio over the blocks that timed both.
-#[derive(Clone, Debug, PartialEq)]
-struct Pairs {
-    singles: Vec<Moments>,
-    /// The lower arm over the higher one, by [`place`].
-    ratios: Vec<Moments>,
-}
-
-/// The index of a pair, `low` below `high`, in a triangle.
-fn place(low: usize, high: usize) -> usize {
-    high * (high - 1) / 2 + low
-}
-
-impl Pairs {
-    fn new(arms: usize) -> Self {
-        Self {
-            singles: vec![Moments::default(); arms],
-            ratios: vec![Moments::default(); place(0, arms.max(1))],
-        }
-    }
-
-    fn bytes(arms: usize) -> usize {
-        (arms + place(0, arms.max(1))) * size_of::<Moments>()
-    }
-
-    fn add(&mut self, block: impl Iterator<Item = (usize, f64)> + Clone) {
-        let mut rest = block;
-        while let Some((arm, log)) = rest.next() {
-            self.singles[arm].add(log);
-            for (other, other_log) in rest.clone() {
-                match arm < other {
-                    true => self.ratios[place(arm, other)].add(log - other_log),
-                    false => self.ratios[place(other, arm)].add(other_log - log),
-                }
-            }
-        }
-    }
-
-    fn ratios(&self, base: usize, candidate: usize) -> Moments {
-        match base.cmp(&candidate) {
-            std::cmp::Ordering::Less => self.ratios[place(base, candidate)],
-            std::cmp::Ordering::Greater => self.ratios[place(candidate, base)].negated(),
-            std::cmp::Ordering::Equal => Moments {
-                count: self.singles[base].count,
-                ..Moments::default()
-            },
-        }
+        let mut others = self.arms[candidate].iter().peekable();
+        let of = |time: &LoggedTime| {
+            while others.next_if(|o| o.block < time.block).is_some() {}
+            let other = others.next_if(|o| o.block == time.block)?;
+            Some(time.log - other.log)
+        };
+        self.arms[base].iter().filter_map(of).collect()
     }
 }
 
@@ -370,12 +212,10 @@ mod tests {
         fn pairs_are_what_their_common_blocks_say(blocks in runs(), again in runs()) {
             let mut tally = Tally::new(1, ARMS);
             let mut all = Vec::new();
-            // Settled half-way, which is allowed.
             for part in [blocks, again] {
                 for (process, block) in &part {
                     tally.add(0, *process, block);
                 }
-                tally.settle();
                 all.extend(part);
                 for base in 0..ARMS {
                     for candidate in (0..ARMS).filter(|c| *c != base) {
@@ -386,23 +226,5 @@ mod tests {
             }
             prop_assert_eq!(tally.blocks(), all.len());
         }
-    }
-
-    #[test]
-    fn a_hundred_thousand_blocks_take_no_more_room_than_a_hundred() {
-        let block: Vec<Sampled> = (0..ARMS)
-            .map(|arm| Sampled {
-                arm,
-                log: arm as f64,
-                clock_mhz: Some(1755.0),
-            })
-            .collect();
-        let mut tally = Tally::new(1, ARMS);
-        (0..100_000).for_each(|_| tally.add(0, 0, &block));
-        let process = &tally.shapes[0].processes[&0];
-        assert!(matches!(process.kept, StoredTimes::Pairs(_)));
-        let samples = tally.samples(0, 0).unwrap();
-        assert_eq!(samples.seen(), 100_000);
-        assert!(samples.logs().count() < 5000);
     }
 }

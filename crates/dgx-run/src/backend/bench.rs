@@ -2,7 +2,7 @@
 
 use super::{CallSeed, Job, Observation, RunFailure};
 use crate::operator::{Operands, Oracle};
-use crate::validate::{Passed, ProofSubject, Tolerance, UsedProof};
+use crate::validate::{JudgedImage, Passed, Tolerance, UsedProof};
 use dgx_core::domain::{ContenderId, KernelTime, Micros, Shape, Tuning};
 
 /// The setting of a bench: one shape, in one process of a sweep.
@@ -51,7 +51,7 @@ pub trait Bench {
     fn sets(&self) -> usize;
 
     /// Prepares a contender for calls; returns the subject that a proof must name.
-    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<ProofSubject, RunFailure>;
+    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<JudgedImage, RunFailure>;
 
     /// The same for the yardstick of this name, with the kept algorithms or the fastest ones;
     /// returns the choice, if there is one. Uses the data of the last call.
@@ -60,11 +60,11 @@ pub trait Bench {
         name: &ContenderId,
         kept: Option<&Tuning>,
         tolerance: Tolerance,
-    ) -> Result<(ProofSubject, Option<Tuning>), String>;
+    ) -> Result<(JudgedImage, Option<Tuning>), String>;
 
     /// Calls without timing, and returns whether the device suspects an error. Values that earlier
     /// calls left in the module's variables stay there.
-    fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure>;
+    fn rehearse(&mut self, subject: &JudgedImage, data: CallData) -> Result<bool, RunFailure>;
 
     /// Times one call of the proof's subject, and consumes the proof. Errors say whether the device
     /// survived.
@@ -81,24 +81,21 @@ pub trait Bench {
     }
 
     /// Reads back memory after the last call.
-    fn observe(
-        &mut self,
-        subject: &ProofSubject,
-        data: CallData,
-    ) -> Result<Observation, RunFailure>;
+    fn observe(&mut self, subject: &JudgedImage, data: CallData)
+    -> Result<Observation, RunFailure>;
 }
 
 /// The entry that a proof is for: no other can be timed with it.
 pub(crate) fn proven<'a, E>(
     entries: &'a [E],
-    subject_of: impl Fn(&E) -> &ProofSubject,
-    subject: &ProofSubject,
+    subject_of: impl Fn(&E) -> &JudgedImage,
+    subject: &JudgedImage,
 ) -> Result<&'a E, RunFailure> {
     let mut entries = entries.iter();
     entries
         .find(|entry| subject_of(entry) == subject)
         .ok_or_else(|| {
-            let ProofSubject {
+            let JudgedImage {
                 contender,
                 shape,
                 image,
@@ -114,13 +111,13 @@ mod tests {
 
     #[test]
     fn a_proof_opens_its_own_entry_and_no_other() {
-        let subject = |contender: &str, shape: &str, image: &str| ProofSubject {
+        let subject = |contender: &str, shape: &str, image: &str| JudgedImage {
             contender: ContenderId::from_text(contender),
             shape: shape.to_owned(),
             image: image.to_owned(),
         };
         let entries = [subject("x", "s", "i"), subject("y", "s", "i")];
-        let found = |wanted: &ProofSubject| proven(&entries, |e| e, wanted).cloned();
+        let found = |wanted: &JudgedImage| proven(&entries, |e| e, wanted).cloned();
         assert_eq!(found(&entries[1]).as_ref(), Ok(&entries[1]));
         for other in [
             subject("z", "s", "i"),

@@ -35,7 +35,8 @@ pub(super) fn shown<'l>(
     empty: &[String],
 ) -> Cow<'l, Library> {
     let mut library = Cow::Borrowed(library);
-    if *operator != **operator::default_operator() {
+    // For the default operator a file may take its place.
+    if *operator != **operator::default_operator() || library.find(ABI).is_none() {
         library = Cow::Owned(library.with(ABI, abi::header(operator)));
     }
     if !include.is_empty() {

@@ -1,5 +1,7 @@
 //! Detects launches that the device would refuse, before anything is launched.
 
+use cpp_demangle::{DemangleOptions, Symbol};
+
 use super::KernelReport;
 use super::occupancy::residency;
 use super::signature::mismatch;
@@ -55,25 +57,28 @@ fn missing(kernels: &[KernelReport], name: &str) -> String {
             overloads.len()
         );
     }
-    let names = || kernels.iter().map(|kernel| unmangled(&kernel.name));
-    let hint = match (nearest(name, names()), kernels.is_empty()) {
+    let names: Vec<String> = kernels.iter().map(|k| source_name(&k.name)).collect();
+    let close = nearest(name, names.iter().map(String::as_str));
+    let hint = match (close, kernels.is_empty()) {
         (Some(close), _) => format!("did you mean `{close}`?"),
         (None, true) => {
             format!("{DECLARE} __global__, or name an instance of the template: {name}<…>")
         }
-        (None, false) => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
+        (None, false) => format!("it has {}", names.join(", ")),
     };
     format!("there is no kernel `{name}` in it: {hint}")
 }
 
-/// `_Z4normPf` → `norm`.
-fn unmangled(name: &str) -> &str {
-    let plain = name.strip_prefix("_Z").and_then(|rest| {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let length: usize = rest[..digits].parse().ok()?;
-        rest.get(digits..digits.checked_add(length)?)
-    });
-    plain.unwrap_or(name)
+/// A kernel's name as the source has it, with template arguments and without parameters:
+/// `_ZN3our4normIfEEvPT_` → `our::norm<float>`.
+pub fn source_name(mangled: &str) -> String {
+    let options = DemangleOptions::new()
+        .no_params()
+        .no_return_type()
+        .hide_expression_literal_types();
+    let symbol = Symbol::new(mangled).ok();
+    let name = symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok());
+    name.unwrap_or_else(|| mangled.to_owned())
 }
 
 /// As far as it is known without the compiled kernel.
@@ -234,6 +239,25 @@ mod tests {
             smem: 200 << 10,
             ..LaunchGeometry::default()
         }
+    }
+
+    #[test]
+    fn kernels_are_listed_by_their_names_in_the_source() {
+        for (mangled, name) in [
+            ("_Z4normPf", "norm"),
+            ("_ZN3our4normEPf", "our::norm"),
+            ("_ZN3our4normIfEEvPT_", "our::norm<float>"),
+            ("_Z4gemmILi4EEvv", "gemm<4>"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(source_name(mangled), name);
+        }
+        let kernel = KernelReport {
+            name: "_ZN3our4normEPf".to_owned(),
+            ..KernelReport::default()
+        };
+        let told = missing(&[kernel], "nrm");
+        assert!(told.ends_with("it has our::norm"), "{told}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ use triton::Python;
 pub use crate::plan::{CompilerKind, TranslationUnit};
 pub use cache::{Cache, Cached, cache_root};
 pub(crate) use diagnostics::says_error;
-pub use launchable::{Refusal, geometry, refusal};
+pub use launchable::{Refusal, geometry, refusal, source_name};
 pub use nvrtc::Nvrtc;
 pub(crate) use occupancy::Footprint;
 pub use occupancy::Residency;

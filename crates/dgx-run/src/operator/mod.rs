@@ -15,8 +15,6 @@
 //! parts are kept beside the result: a gated product of NVFP4.
 
 pub(crate) mod abi;
-#[cfg(target_arch = "x86_64")]
-mod blocks;
 mod cache;
 mod draw;
 pub(crate) mod evaluate;

@@ -110,11 +110,7 @@ pub fn examine_all(
         .flat_map(|t| &t.plan.builds)
         .map(unit)
         .collect();
-    let compiled = compiler.compile_all(&builds, |_, _| {}, interrupt::requested);
-    let compiled = compiled.map_err(|error| {
-        let remedy = "`dgx doctor` shows what is installed and what is missing";
-        CommandError::could_not_run(error.to_string(), remedy)
-    })?;
+    let compiled = compiler.compile_all(&builds, |_, _| {}, interrupt::requested)?;
     // A task has at most one build.
     let mut images = compiled.into_iter();
     let images: Vec<Option<Result<Image, String>>> = tasks

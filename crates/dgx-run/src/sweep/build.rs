@@ -107,11 +107,9 @@ pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result
         images.0.tell(|state| state.built[index] = Some(built));
         bar.step(1.0);
     };
-    let compiled = compiler
-        .compile_all(&units, done, || {
-            interrupt::requested() || images.0.read(|state| state.given_up)
-        })
-        .map_err(CommandError::from)?;
+    let compiled = compiler.compile_all(&units, done, || {
+        interrupt::requested() || images.0.read(|state| state.given_up)
+    })?;
     if let Some(error) = broken.into_inner().unwrap_or_else(|e| e.into_inner()) {
         return Err(error);
     }
@@ -182,9 +180,7 @@ pub struct Inspection {
 pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
     let units: Vec<TranslationUnit> = plan.builds.iter().map(unit).collect();
     compiler.can_compile(&units)?;
-    let compiled = compiler
-        .compile_all(&units, |_, _| (), || false)
-        .map_err(CommandError::from)?;
+    let compiled = compiler.compile_all(&units, |_, _| (), || false)?;
     let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
     let refused = plan.cells.iter().filter_map(|cell| {
         let (build, call) = cell.run()?;

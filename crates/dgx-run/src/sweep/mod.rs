@@ -84,8 +84,6 @@ pub struct Options {
 pub struct SweepResult {
     pub run: Run,
     pub exit: Exit,
-    /// Seconds by stage.
-    pub seconds: BTreeMap<String, f64>,
 }
 
 /// The state of the stages that run contenders on one card.
@@ -193,11 +191,7 @@ pub fn sweep(mut options: Options) -> Result<SweepResult, CommandError> {
         }
         false => verdict_exit(&run),
     };
-    Ok(SweepResult {
-        run,
-        exit,
-        seconds: clock.seconds(),
-    })
+    Ok(SweepResult { run, exit })
 }
 
 impl Options {

@@ -139,7 +139,7 @@ const SMALL: &str = "the values are too alike";
 fn remedy(key: &str) -> &'static str {
     match key {
         LOOSE => "give a smaller atol, or leave it out: it then follows from the type",
-        _ => "give the inputs another `range`, or remove what cannot be told",
+        _ => "give the inputs another `range`, or remove the mistake that the data cannot show",
     }
 }
 

@@ -126,12 +126,10 @@ fn hypotheses<'e>(
     };
     // Mistakes that are possible only in a gated product of block-scaled operands.
     let gated = evidence.is_gated();
-    let of_formula = gated.then(|| by_formula(evidence, sample));
     let of_powers = gated.then(|| by_power_of_two(evidence, sample));
     let of_sums = gated.then(|| reduction::hypotheses(evidence, sample));
     let of_scales = gated.then(|| scales::hypotheses(evidence, sample));
     by_bits(evidence, sample)
-        .chain(of_formula.into_iter().flatten())
         .chain(by_mistake(evidence, sample))
         .chain(std::iter::once_with(factor).flatten())
         .chain(of_powers.into_iter().flatten())
@@ -265,101 +263,6 @@ fn by_bits<'e>(
     ];
     let looks = looks.into_iter();
     looks.map(|(looks, what)| Hypothesis::new(what, share(sample, looks), sample))
-}
-
-type Formula = fn(f64, f64) -> f64;
-
-/// Results of formulas with a part left out or wrong.
-const FORMULAS: &[(Formula, &str)] = &[
-    (|gate, _| gate, "equals A·B1ᵀ: no gate, no second GEMM"),
-    (|_, up| up, "equals A·B2ᵀ: no gate, no first GEMM"),
-    (
-        |gate, up| gate * up,
-        "equals (A·B1ᵀ)⊙(A·B2ᵀ): silu is missing",
-    ),
-    (
-        |gate, up| silu(up) * gate,
-        "equals silu(A·B2ᵀ)⊙(A·B1ᵀ): B1 and B2 are swapped",
-    ),
-    (
-        |gate, _| silu(gate),
-        "equals silu(A·B1ᵀ): the second GEMM is missing",
-    ),
-    (
-        |gate, up| up / (1.0 + (-gate).exp()),
-        "has a sigmoid in place of silu",
-    ),
-    (|gate, up| gate.max(0.0) * up, "has relu in place of silu"),
-    (
-        |gate, up| gate / (1.0 + gate.exp()) * up,
-        "has exp(x) for exp(-x) in silu",
-    ),
-    (
-        |gate, up| gate / (1.0 + (-gate).exp2()) * up,
-        "has 2ˣ for eˣ in silu: the factor log₂e is missing",
-    ),
-    (
-        |gate, up| gate * (1.0 + (-gate).exp()) * up,
-        "has silu's quotient multiplied, not divided",
-    ),
-    (
-        |gate, up| gate / (-gate).exp() * up,
-        "has silu without the 1 of 1 + exp(-x)",
-    ),
-    (
-        |gate, up| gate * gelu(gate) * up,
-        "has gelu in place of silu",
-    ),
-    (
-        |gate, up| gate / (1.0 + (-1.702 * gate).exp()) * up,
-        "has gelu's approximation, x·sigmoid(1.702 x), in place of silu",
-    ),
-    (|gate, up| gate.tanh() * up, "has tanh in place of silu"),
-    (
-        |gate, up| silu(gate) * silu(up),
-        "has silu on both products",
-    ),
-    (|gate, up| silu(silu(gate)) * up, "has silu twice"),
-    (
-        |gate, up| silu(gate * up),
-        "has silu behind the product of the two, not before",
-    ),
-    (
-        |gate, _| silu(gate) * gate,
-        "equals silu(A·B1ᵀ)⊙(A·B1ᵀ): B1 is used for B2",
-    ),
-    (
-        |_, up| silu(up) * up,
-        "equals silu(A·B2ᵀ)⊙(A·B2ᵀ): B2 is used for B1",
-    ),
-    (
-        |gate, up| silu(gate) + up,
-        "has the products added, not multiplied",
-    ),
-    (|gate, up| -silu(gate) * up, "has the wrong sign"),
-];
-
-/// The share of a value that gelu lets through, by its usual formula with tanh.
-fn gelu(x: f64) -> f64 {
-    let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
-    0.5 * (1.0 + inner.tanh())
-}
-
-fn by_formula<'e>(
-    evidence: &'e Evidence<'e>,
-    sample: &'e [Element],
-) -> impl Iterator<Item = Hypothesis> + 'e {
-    let enough = sample.len() >= LEAST;
-    FORMULAS
-        .iter()
-        .filter(move |_| enough)
-        .map(|(formula, name)| {
-            let explained = sample.iter().filter(|element| {
-                let (gate, up) = products(evidence, element);
-                holds(evidence, element, formula(gate, up))
-            });
-            Hypothesis::new(*name, explained_share(explained, sample.len()), sample)
-        })
 }
 
 /// Powers of two that scales may be wrong by.

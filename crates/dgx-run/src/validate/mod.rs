@@ -8,8 +8,8 @@ mod mismatch;
 mod naming;
 mod nearly;
 mod passed;
-mod place;
 mod reduction;
+mod region;
 mod rounding;
 mod scales;
 mod small;
@@ -27,7 +27,7 @@ pub use mismatch::significant;
 pub use naming::OutputName;
 pub use passed::CallEffects;
 pub(crate) use passed::examine;
-pub use passed::{Passed, ProofSubject, UsedProof, Wrong, prove};
+pub use passed::{JudgedImage, Passed, UsedProof, Wrong, prove};
 pub use wrong_output::{ErrorMap, Neighbours, WrongOutput, explain_wrong};
 
 use crate::operator::{
@@ -501,7 +501,7 @@ impl<'a> Evidence<'a> {
             at: answers[first.group].element(first.row, first.column),
             worst,
             by_rounding,
-            place: place::describe(&wrong, &answers),
+            place: region::describe(&wrong, &answers),
             guess: guess::guess(self, &sample),
         }
     }

@@ -4,7 +4,7 @@ use dgx_core::domain::ContenderId;
 
 /// The subject of a verdict: one image of one contender on one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProofSubject {
+pub struct JudgedImage {
     pub contender: ContenderId,
     pub shape: String,
     /// Identifies the code that ran.
@@ -17,11 +17,11 @@ pub struct ProofSubject {
 /// deserialised.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passed {
-    subject: ProofSubject,
+    subject: JudgedImage,
 }
 
 impl Passed {
-    pub fn subject(&self) -> &ProofSubject {
+    pub fn subject(&self) -> &JudgedImage {
         &self.subject
     }
 
@@ -38,12 +38,12 @@ impl Passed {
 /// makes it a proof again.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UsedProof {
-    subject: ProofSubject,
+    subject: JudgedImage,
     suspect: bool,
 }
 
 impl UsedProof {
-    pub fn subject(&self) -> &ProofSubject {
+    pub fn subject(&self) -> &JudgedImage {
         &self.subject
     }
 
@@ -148,7 +148,7 @@ pub(crate) fn examine(
 
 /// The proof that `subject` is right, if the call shows it; else the reason.
 pub fn prove(
-    subject: ProofSubject,
+    subject: JudgedImage,
     exhibit: CallEffects<'_>,
     operands: &dyn PosedOperands,
     oracle: &Oracle,
@@ -180,7 +180,7 @@ mod tests {
             name: "s".to_owned(),
             groups: vec![group(3, 128, 256)],
         };
-        let subject = || ProofSubject {
+        let subject = || JudgedImage {
             contender: ContenderId::from_text("x"),
             shape: "s".to_owned(),
             image: "i".to_owned(),

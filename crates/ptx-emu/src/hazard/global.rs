@@ -1,15 +1,12 @@
-//! The shadow of global memory: the last write of each word and a few reads, by any cluster; and
-//! the knowledge that threads publish at locations they synchronise through.
+//! The shadow of global memory: the last write of each word and a few reads, by any cluster.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::clock::{Knowledge, Views};
-use super::numbered::{Asked, Number, Numbered, Renumbering};
+use super::numbered::{CompletionCache, Number, Numbered, Renumbering};
+use super::published::Published;
 use super::shadow::{LINE, Lanes, WHOLE};
 use crate::exec::listen::agent::Agent;
-use crate::exec::origin::Origin;
-use crate::mixed::MixedMap;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -118,7 +115,7 @@ pub(super) struct Caller<F> {
     /// It writes; or it is a read that is recorded for later writes.
     writes: bool,
     kept: bool,
-    asked: Asked<F>,
+    asked: CompletionCache<F>,
     /// Whether accesses of other clusters are over, if that is the same for all.
     strangers: Option<bool>,
     /// The first conflict, and the word.
@@ -271,33 +268,7 @@ pub(super) struct Global {
     pub(super) unwatched: u64,
     /// Instructions that accessed it.
     pub(super) seen: BTreeSet<u32>,
-    /// Knowledge published at each location.
-    places: MixedMap<(usize, u64), Left>,
-}
-
-/// Knowledge published at a location.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    pub(super) views: Views,
-    /// The fence of the last publication.
-    pub(super) by: Option<Narrow>,
-    /// Grows with every new publication.
-    pub(super) version: u64,
-}
-
-/// A fence that published knowledge, and its reach.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Narrow {
-    pub(super) cluster: u64,
-    pub(super) reach: u8,
-    pub(super) at: Origin,
-}
-
-impl Narrow {
-    /// It does not reach other clusters.
-    fn is_short(&self) -> bool {
-        self.reach < 3
-    }
+    pub(super) published: Published,
 }
 
 impl Global {
@@ -310,7 +281,7 @@ impl Global {
             room: (limit / PAGE_BYTES) as usize,
             unwatched: 0,
             seen: BTreeSet::new(),
-            places: MixedMap::default(),
+            published: Published::default(),
         }
     }
 
@@ -374,7 +345,7 @@ impl Global {
             access,
             writes,
             kept,
-            asked: Asked::new(over),
+            asked: CompletionCache::new(over),
             strangers,
             met: None,
         }
@@ -464,34 +435,6 @@ impl Global {
         // A sweep looks at every word.
         let more = (self.accesses.len() / 2).max(WORDS * pages);
         self.most = SWEEP.max(self.accesses.len() + more);
-    }
-
-    /// Publishes knowledge at a location; `by` a fence that is new there, or none.
-    pub(super) fn leave(
-        &mut self,
-        at: (usize, u64),
-        cluster: u64,
-        known: &Knowledge,
-        by: Option<Option<Narrow>>,
-    ) {
-        let left = self.places.entry(at).or_default();
-        let mut news = known.leave(cluster, &mut left.views);
-        if let Some(by) = by {
-            // Fences that reach everywhere are equal for all readers.
-            news |= [left.by, by].iter().flatten().any(Narrow::is_short);
-            left.by = by;
-        }
-        left.version += u64::from(news);
-    }
-
-    /// The number of publications there.
-    pub(super) fn version(&self, at: (usize, u64)) -> u64 {
-        self.places.get(&at).map_or(0, |left| left.version)
-    }
-
-    /// The knowledge published there.
-    pub(super) fn left(&self, at: (usize, u64)) -> Option<&Left> {
-        self.places.get(&at)
     }
 }
 

@@ -28,6 +28,7 @@ mod lifetime;
 mod meeting;
 mod numbered;
 mod pieces;
+mod published;
 mod reads;
 mod shadow;
 mod shared;
@@ -157,7 +158,7 @@ type Key = (Hazard, u32, Option<u32>);
 
 /// A finding and its cluster. Clusters run side by side: of several with the same finding the
 /// lowest is reported, so that the report does not depend on timing.
-type Told = (u64, Finding);
+type ClusterFinding = (u64, Finding);
 
 /// Watches a launch.
 pub(crate) struct Detector<'l> {
@@ -180,7 +181,7 @@ pub(crate) struct Detector<'l> {
     gaps: bool,
     heard: AtomicU64,
     global: Mutex<Global>,
-    found: Mutex<BTreeMap<Key, Told>>,
+    found: Mutex<BTreeMap<Key, ClusterFinding>>,
 }
 
 impl<'l> Detector<'l> {
@@ -375,7 +376,7 @@ impl<'l> Detector<'l> {
     }
 
     /// Hazards of the kernel's registers, which the code alone shows.
-    fn register_findings(&self) -> Vec<(Key, Told)> {
+    fn register_findings(&self) -> Vec<(Key, ClusterFinding)> {
         // ptxas makes readers wait, though PTX does not require it.
         let forgiven = self.scoreboard && !self.strict;
         let hazards = self.program.register_hazards.iter();

@@ -97,12 +97,12 @@ impl<'o, T: Copy + PartialEq> Renumbering<'o, T> {
 
 /// Answers whether earlier accesses (writes, if so) are complete for the current one. Neighbouring
 /// words were mostly used together, so the last answers are cached.
-pub(super) struct Asked<F> {
+pub(super) struct CompletionCache<F> {
     over: F,
     last: [(Number, bool); 2],
 }
 
-impl<F> Asked<F> {
+impl<F> CompletionCache<F> {
     pub(super) fn new(over: F) -> Self {
         Self {
             over,
@@ -170,7 +170,7 @@ mod tests {
         let (one, _) = all.number(1, 0);
         let (two, _) = all.number(2, 1);
         let times = std::cell::Cell::new(0);
-        let mut asked = Asked::new(|old: &i32, write: bool| {
+        let mut asked = CompletionCache::new(|old: &i32, write: bool| {
             times.set(times.get() + 1);
             (*old == 1) == write
         });

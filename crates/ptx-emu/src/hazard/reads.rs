@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::numbered::{Asked, Number, Numbered, Renumbering};
+use super::numbered::{CompletionCache, Number, Numbered, Renumbering};
 use super::shadow::{Trace, WHOLE};
 use crate::mixed::MixedMap;
 
@@ -81,7 +81,7 @@ impl ReadSets {
         id: SetId,
         read: Read,
         all: &Numbered<Trace>,
-        asked: &mut Asked<F>,
+        asked: &mut CompletionCache<F>,
     ) -> SetId {
         if read.bytes == WHOLE {
             match id.as_one() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::numbered::{Asked, Number, Numbered, Renumbering, same};
+use super::numbered::{CompletionCache, Number, Numbered, Renumbering, same};
 use super::reads::{Read, ReadSets, SetId, Sweeping};
 use crate::exec::listen::visit::Act;
 use crate::exec::origin::Branch;
@@ -153,7 +153,7 @@ pub(super) struct Caller<F> {
     act: Act,
     access: Number,
     actor: Actor,
-    asked: Asked<F>,
+    asked: CompletionCache<F>,
     /// A set of reads before and after adding this read of a whole word.
     next: (SetId, SetId),
     /// A set of reads that are all complete.
@@ -248,7 +248,7 @@ impl Shadow {
             act,
             access: self.accesses.number(access, hint).0,
             actor,
-            asked: Asked::new(over),
+            asked: CompletionCache::new(over),
             next: (SetId::EMPTY, SetId::EMPTY),
             over: SetId::EMPTY,
             met: None,

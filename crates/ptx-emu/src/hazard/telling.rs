@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Sighting;
 use super::clock::{Knowledge, Reach};
 use super::finding::{Hazard, Spot};
-use super::global::Narrow;
 use super::pieces::{pieces, words_at};
+use super::published::Narrow;
 use super::warp::{Fenced, Spin};
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
@@ -105,7 +105,7 @@ impl Watcher<'_> {
                 let mut memory = self.detector.global();
                 let w = &mut self.ledger.warps[warp as usize];
                 for word in words {
-                    if let Some(left) = memory.left((region, word)) {
+                    if let Some(left) = memory.published.left((region, word)) {
                         let heard = visit.act != Act::Write && !acquires(order);
                         if !heard || w.known.misses_seen(own, &left.views) {
                             learnt.learn(own, &left.views);
@@ -115,9 +115,11 @@ impl Watcher<'_> {
                         meets(left.by.as_ref());
                     }
                     if let Some(known) = &leaves {
-                        memory.leave((region, word), own, known, told.then_some(narrow));
+                        memory
+                            .published
+                            .leave((region, word), own, known, told.then_some(narrow));
                     }
-                    version = memory.version((region, word));
+                    version = memory.published.version((region, word));
                 }
             }
             _ => {}
@@ -243,7 +245,7 @@ impl Watcher<'_> {
             act: visit.act,
             order: visit.order,
             step: self.ledger.warps[warp as usize].step,
-            version: self.detector.global().version((region, word)),
+            version: self.detector.global().published.version((region, word)),
         })
     }
 

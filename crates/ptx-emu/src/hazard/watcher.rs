@@ -2,10 +2,10 @@
 
 use super::clock::Knowledge;
 use super::filled::Filled;
-use super::global::Narrow;
 use super::ledger::Ledger;
 use super::lifetime::Life;
 use super::pieces::words_at;
+use super::published::Narrow;
 use super::shadow::Shadow;
 use super::strands::Groups;
 use super::{Detector, Sighting};

@@ -21,7 +21,7 @@ fn bytes_of(at: &GlobalBytes) -> f64 {
 const ROWS_AT_ONCE: f64 = 8.0;
 
 /// What is asked of memory.
-struct Asked {
+struct MemoryRequest {
     /// Region, first byte, and the turn of the CTA that asks.
     place: (u32, u64, u32),
     /// Of whole blocks, where L2 gets them, and how many.
@@ -36,7 +36,7 @@ struct Asked {
     latency: f64,
 }
 
-impl Asked {
+impl MemoryRequest {
     /// What L2 lacks of an access, of which so much is cold.
     fn of(at: &GlobalBytes, by_blocks: bool, turn: u32, cold: f64, latency: f64) -> Self {
         let (first, brought) = brought(at, by_blocks);
@@ -75,7 +75,7 @@ impl Sm {
     /// Gets bytes from memory. Each sector comes by itself, and the last of many is later than one
     /// alone; of many rows still later. Where memory is busy all are, however few are asked for at
     /// once.
-    fn draw(&mut self, now: Ticks, asked: &Asked, m: &Machine, work: &Work<'_>) -> Given {
+    fn draw(&mut self, now: Ticks, asked: &MemoryRequest, m: &Machine, work: &Work<'_>) -> Given {
         let taken = asked.bytes + asked.blocks * m.memory_piece;
         let share = match self.drawn < work.dirty_bytes {
             true => work.dirty_share,
@@ -131,7 +131,7 @@ impl Sm {
     /// Cycles by which a request is later, while all SMs ask at once, than memory's rate and their
     /// order would have it. Memory serves some later requests first. Pieces that lie apart are
     /// scattered over channels: of n for each the fullest has the root of 2n ln(channels) more.
-    fn late(&self, now: Ticks, asked: &Asked, share: f64, m: &Machine, sms: f64) -> f64 {
+    fn late(&self, now: Ticks, asked: &MemoryRequest, share: f64, m: &Machine, sms: f64) -> f64 {
         let overtaking = self.coming.asked_between(now, self.memory) / share;
         let overtaken = overtaking.min(m.memory_reordering);
         if !asked.scattered {
@@ -147,7 +147,7 @@ impl Sm {
     fn bring(
         &mut self,
         (now, done): (Ticks, Ticks),
-        asked: &Asked,
+        asked: &MemoryRequest,
         m: &Machine,
         work: &Work<'_>,
     ) -> Ticks {
@@ -203,7 +203,7 @@ impl Sim<'_> {
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let latency = m.l2_latency + m.l2_spread * f64::from(at.sectors.max(1)).ln();
         let mut done = state.l2.max(state.lsu) + ticks(latency);
-        let asked = Asked::of(at, by_blocks, turn, cold, latency);
+        let asked = MemoryRequest::of(at, by_blocks, turn, cold, latency);
         if let Some(&there) = state.seen.get(&asked.place) {
             done = done.max(there);
         } else if cold > 0.0 {
@@ -281,10 +281,10 @@ impl Sim<'_> {
         if let (Direction::Load | Direction::Prefetch, Some(at)) = (direction, at) {
             let cold = self.work.coldness(&at);
             // L2 tells how much of it others have read before.
-            let asked = Asked {
+            let asked = MemoryRequest {
                 rows: f64::from(rows),
                 scattered: rows > 1,
-                ..Asked::of(&at, tensor, self.ctas[cta].turn, cold, m.bulk_latency)
+                ..MemoryRequest::of(&at, tensor, self.ctas[cta].turn, cold, m.bulk_latency)
             };
             if let Some(&there) = state.seen.get(&asked.place) {
                 done = done.max(there);

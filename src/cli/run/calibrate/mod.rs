@@ -17,24 +17,24 @@ use ptx_calibrate::{Answers, Only, Read, cases, probes};
 /// ones.
 #[derive(Debug, clap::Args)]
 #[command(
-    group = clap::ArgGroup::new("deed"),
+    group = clap::ArgGroup::new("action"),
     after_help = "Without arguments: print the error of each built-in target."
 )]
 pub(crate) struct Args {
     /// Model every cell of these runs, and compare with their times
-    #[arg(value_name = "RUN", group = "deed", value_parser = named::run())]
+    #[arg(value_name = "RUN", group = "action", value_parser = named::run())]
     runs: Vec<PathBuf>,
     /// Run the probes on this GPU and write its answers to FILE as JSON lines
-    #[arg(long, value_name = "FILE", group = "deed")]
+    #[arg(long, value_name = "FILE", group = "action")]
     measure: Option<PathBuf>,
     /// Fit the numbers of the model to the answers in FILE
-    #[arg(long, value_name = "FILE", group = "deed")]
+    #[arg(long, value_name = "FILE", group = "action")]
     fit: Option<PathBuf>,
     /// Print the answers in FILE
-    #[arg(long, value_name = "FILE", group = "deed")]
+    #[arg(long, value_name = "FILE", group = "action")]
     show: Option<PathBuf>,
     /// List the probes, and run none
-    #[arg(long, group = "deed")]
+    #[arg(long, group = "action")]
     list: bool,
     /// Only cases whose names contain TEXT, e.g. wgmma/rs (--fit uses the others as
     /// well, but does not print them); with runs: only such cells, e.g. "auto 256x"
@@ -43,7 +43,7 @@ pub(crate) struct Args {
         value_name = "TEXT",
         default_value_t,
         hide_default_value = true,
-        requires = "deed"
+        requires = "action"
     )]
     only: Only,
     #[arg(
@@ -55,13 +55,13 @@ pub(crate) struct Args {
     )]
     target: String,
     /// Write the target to FILE: with --fit its numbers, with runs the model's error
-    #[arg(short, long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "show", "list"])]
+    #[arg(short, long, value_name = "FILE", requires = "action", conflicts_with_all = ["measure", "show", "list"])]
     output: Option<PathBuf>,
     /// With runs: write the comparison as JSON
-    #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
+    #[arg(long, value_name = "FILE", requires = "action", conflicts_with_all = ["measure", "fit", "show", "list"])]
     export_json: Option<PathBuf>,
     /// With runs: plot modelled against measured times as SVG
-    #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
+    #[arg(long, value_name = "FILE", requires = "action", conflicts_with_all = ["measure", "fit", "show", "list"])]
     plot: Option<PathBuf>,
     #[command(flatten)]
     compile: machine::CompileLimitFlags,

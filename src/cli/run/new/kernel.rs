@@ -4,8 +4,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use super::of::round_text;
-use super::{ROUNDS, refuse_existing, refused, write};
+use super::{ROUNDS, refuse_existing, refused, round_text, write};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Device, Exit, Joined, counted, typed};
 use dgx_core::files;
@@ -20,7 +19,8 @@ pub(crate) struct KernelArgs {
         long,
         value_name = "FILE[:KERNEL]",
         conflicts_with = "from",
-        requires = "operator"
+        requires = "operator",
+        requires = "name"
     )]
     kernel: Option<String>,
     /// With --kernel: its grid, x,y,z
@@ -89,7 +89,7 @@ impl KernelArgs {
         readable(name, operator, here, &format!("{head}\n{launch}"))?;
         let include = include.map(|folder| format!("include = [{}]\n", value(&folder)));
         let matter = format!("{head}{}\n{launch}", include.unwrap_or_default());
-        let texts = [text, matter, round_text(operator, name, None)];
+        let texts = [text, matter, round_text(operator, name, None, 1)];
         for (file, text) in targets.iter().zip(texts) {
             say!("wrote {}", write(file, &text)?.display());
         }

@@ -1,5 +1,4 @@
 mod kernel;
-mod of;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,9 +11,10 @@ use super::{examined_round, machine};
 use crate::cli::Globals;
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
-use dgx_core::domain::{Device, Exit, Status, typed};
+use dgx_core::domain::{Device, Exit, Joined, Status, typed};
 use dgx_core::operator::{self, Operator};
 use dgx_run::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
+use dgx_run::operator::naive;
 use dgx_run::plan::{Plan, PlanTarget};
 use dgx_run::sweep::BackendChoice;
 
@@ -45,115 +45,111 @@ pub(crate) struct Args {
 
 /// Where rounds lie.
 const ROUNDS: &str = "configs";
-/// The operator as simply as it can be written, and the headers it needs.
-const FIRST: &str = include_str!("first.cu");
-const HEADERS: [(&str, &str); 2] = [
-    (
-        "dgx/abi.cuh",
-        include_str!("../../../../variants/include/dgx/abi.cuh"),
-    ),
-    (
-        "dgx/ptx/convert.cuh",
-        include_str!("../../../../variants/include/dgx/ptx/convert.cuh"),
-    ),
-];
-/// The contender that a design without a parent is compared with, if it exists: every round was
-/// measured against it.
-const YARD: &str = "two-pass";
-/// Sizes for its round; the smallest that it can run is taken.
-const SIZES: [(u32, u32); 5] = [
-    (128, 256),
-    (256, 512),
-    (512, 512),
-    (512, 1024),
-    (1024, 2048),
-];
+/// The name of the first design of a new operator.
+const FIRST: &str = "naive";
+/// The template of a new operator.
+const TEMPLATE: &str = include_str!("operator.toml");
 
 /// Writes a variant that passes validation, and a round that contains it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let name = args.name.as_deref().unwrap_or_default();
-    if args.operator.is_none() || args.name.is_some() || args.kernel.is_given() {
-        check_name(name).map_err(|why| refused(name, &why, "choose another name"))?;
-    }
+    let name = args.name.as_deref().unwrap_or(FIRST);
+    check_name(name).map_err(|why| refused(name, &why, "choose another name"))?;
     let home = globals
         .variants
         .first()
         .map_or(Path::new(DEFAULT_FOLDER), PathBuf::as_path);
+    let (here, _) = machine::device(None, BackendChoice::Auto)?;
+    if let (true, Some(operator)) = (args.kernel.is_given(), &args.operator) {
+        let operator = operator::find(operator)?;
+        return args.kernel.run(name, &operator, home, &here);
+    }
     let catalog = match home.is_dir() {
         true => Some(Catalog::open(&globals.variants)?),
         false => None,
     };
-    if let (Some(operator), None) = (&args.operator, &args.from) {
-        let (here, _) = machine::device(None, BackendChoice::Auto)?;
-        if args.kernel.is_given() {
-            let operator = dgx_core::operator::find(operator)?;
-            return args.kernel.run(name, &operator, home, &here);
-        }
-        let request = of::Request {
-            design: args.name.as_deref(),
-            operator,
-            home,
-        };
-        return request.run(catalog.as_ref(), &here);
-    }
-    let operator = operator_of(&args, catalog.as_ref())?;
+    let (operator, template) = operator_of(&args, catalog.as_ref())?;
     let catalog = catalog.map(|catalog| catalog.of(&operator));
-    if catalog
-        .as_ref()
-        .is_some_and(|catalog| catalog.knows(name).is_ok())
-    {
+    // Designs of several operators may share a name; rounds may not.
+    let round = match (&args.name, &args.operator) {
+        (None, Some(operator)) => operator,
+        _ => name,
+    };
+    let round = Path::new(ROUNDS).join(format!("{round}.toml"));
+    let known = |catalog: &Catalog| catalog.knows(name).is_ok();
+    if catalog.as_ref().is_some_and(known) {
         return Err(taken(name, "there is a variant of that name"));
     }
-    let round = Path::new(ROUNDS).join(format!("{name}.toml"));
     refuse_existing(name, &round)?;
-    let parent = match (&args.from, &catalog) {
-        (None, _) => None,
-        (Some(from), Some(catalog)) => Some(Parent::find(from, catalog)?),
+    let (sources, beside) = match (&args.from, &catalog) {
+        (None, _) => {
+            let folder = args.operator.as_ref().map(|operator| home.join(operator));
+            let path = folder.as_deref().unwrap_or(home).join(format!("{name}.cu"));
+            let by_hand = "write the kernel by hand: `dgx schema variant` lists the keys";
+            let kernel = naive(&operator, &here.chip.target());
+            let kernel = kernel.map_err(|why| refused(name, &why, by_hand))?;
+            (vec![(path, kernel)], None)
+        }
+        (Some(from), Some(catalog)) => {
+            let parent = Parent::find(from, catalog)?;
+            (parent.copies(name)?, Some(parent.contender()))
+        }
         (Some(from), None) => {
             let why = format!("there is no `{from}`: {} has no variants", home.display());
             let remedy = "leave out --from, or run dgx in the checkout";
             return Err(refused(name, &why, remedy));
         }
     };
-    let (here, _) = machine::device(None, BackendChoice::Auto)?;
-    let mut written = write_sources(name, parent.as_ref(), home, &here)?;
-    let beside = match (&parent, &catalog) {
-        (Some(parent), _) => Some(parent.contender()),
-        (None, Some(catalog)) => catalog.knows(YARD).is_ok().then(|| YARD.to_owned()),
-        (None, None) => None,
-    };
-    let operator = parent
-        .as_ref()
-        .map_or(&operator, |parent| &parent.sources[0].operator);
-    let (text, target) = match **operator == **operator::default_operator() {
-        true => fitting_round(name, beside.as_deref(), &round, &here, globals)?,
-        false => (of::round_text(operator, name, beside.as_deref()), None),
-    };
-    written.push(write(&round, &text)?);
+    let mut written = Vec::new();
+    for (path, text) in template.into_iter().chain(sources) {
+        written.push(write(&path, &text)?);
+    }
+    let texts = round_texts(&operator, name, beside.as_deref());
+    let (text, target) = fitting_round(&texts, &round, &operator, &here, globals)?;
+    written.push(write(&round, text)?);
     tell(&written, &round, target);
     Ok(Exit::Done)
 }
 
-/// Writes copies of the parent's sources, or a first design and the headers it includes.
-fn write_sources(
-    name: &str,
-    parent: Option<&Parent>,
-    home: &Path,
-    here: &Device,
-) -> Result<Vec<PathBuf>, CommandError> {
-    let mut written = Vec::new();
-    match parent {
-        Some(parent) => {
-            for (path, text) in parent.copies(name)? {
-                written.push(write(&path, &text)?);
-            }
+/// A file to write, and its text.
+type NewFile = (PathBuf, String);
+
+/// The named operator, or that of the design to copy; and its file, if it is new.
+fn operator_of(
+    args: &Args,
+    catalog: Option<&Catalog>,
+) -> Result<(Arc<Operator>, Option<NewFile>), CommandError> {
+    match (&args.operator, &args.from, catalog) {
+        (Some(operator), None, _) if args.name.is_none() => {
+            let (operator, file) = new_operator(operator)?;
+            Ok((Arc::new(operator), Some(file)))
         }
-        None => {
-            first_headers(home, &mut written)?;
-            written.push(write(&home.join(format!("{name}.cu")), &first(here))?);
+        (Some(operator), ..) => Ok((Arc::new(operator::find(operator)?), None)),
+        (None, Some(from), Some(catalog)) => {
+            Ok((examined_round::operator_of(from, catalog)?, None))
         }
+        _ => Ok((Arc::clone(operator::default_operator()), None)),
     }
-    Ok(written)
+}
+
+/// An operator that does not exist yet, and its file.
+fn new_operator(name: &str) -> Result<(Operator, NewFile), CommandError> {
+    if operator::known().any(|known| known == name) {
+        let message = format!("operator `{name}` exists; give the new variant a name");
+        let remedy = format!("dgx new mine --operator {name}");
+        return Err(InputError::new(message, remedy).into());
+    }
+    check_name(name).map_err(|why| refused(name, &why, "choose another name"))?;
+    if name == "include" || name.starts_with("sm_") {
+        let why = "its designs would lie in a folder that has another meaning";
+        return Err(refused(name, why, "choose another name"));
+    }
+    let path = Path::new("operators").join(format!("{name}.toml"));
+    let text = TEMPLATE.replace("NAME", name);
+    let source = SourceFile {
+        path: path.clone(),
+        text: text.as_str().into(),
+    };
+    Ok((Operator::from_source(source)?, (path, text)))
 }
 
 /// Lists the written files and the next commands.
@@ -167,33 +163,6 @@ fn tell(written: &[PathBuf], round: &Path, target: Option<&str>) {
     let passed = target.map_or(String::new(), |_| format!(" --{flag}"));
     say!("\nnext: dgx sweep {round}{flag}    it passes; this times it");
     say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
-}
-
-/// The named operator, or that of the design to copy.
-fn operator_of(args: &Args, catalog: Option<&Catalog>) -> Result<Arc<Operator>, CommandError> {
-    match (&args.operator, &args.from, catalog) {
-        (Some(operator), ..) => Ok(Arc::new(dgx_core::operator::find(operator)?)),
-        (None, Some(from), Some(catalog)) => examined_round::operator_of(from, catalog),
-        _ => Ok(Arc::clone(operator::default_operator())),
-    }
-}
-
-/// Writes the headers that the first design includes.
-fn first_headers(home: &Path, written: &mut Vec<PathBuf>) -> Result<(), CommandError> {
-    let include = home.join("include");
-    // If dgx's device code is there, it is complete.
-    if !include.join(HEADERS[0].0).exists() {
-        for (header, text) in HEADERS {
-            written.push(write(&include.join(header), text)?);
-        }
-    }
-    Ok(())
-}
-
-/// The first design, for the chip that a sweep would use.
-fn first(here: &Device) -> String {
-    let arch = |chip: &str| format!("arch     = {chip:?}\n");
-    FIRST.replacen(&arch("sm_90a"), &arch(&here.chip.target()), 1)
 }
 
 /// The design that a new one is copied from.
@@ -228,7 +197,7 @@ impl Parent {
 
     /// Its sources under another name, each in its own folder, with copies of the headers that
     /// define the design: changing one design does not change the other.
-    fn copies(&self, name: &str) -> Result<Vec<(PathBuf, String)>, CommandError> {
+    fn copies(&self, name: &str) -> Result<Vec<NewFile>, CommandError> {
         let mut copies = Vec::new();
         for source in &self.sources {
             let written = source.beside.as_ref().unwrap_or(&source.file);
@@ -302,76 +271,72 @@ fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
     ))
 }
 
-/// A round of the smallest shapes that the new variant runs on, here or else on a target that must
+/// What the sizes of an operator's small problems are multiplied by, until a design can run them.
+const SCALES: [u64; 4] = [1, 2, 4, 8];
+
+/// The rounds that a new variant may run, of the smallest shapes first.
+fn round_texts(operator: &Operator, name: &str, beside: Option<&str>) -> [String; SCALES.len()] {
+    SCALES.map(|scale| round_text(operator, name, beside, scale))
+}
+
+/// The round that the new variant runs with the smallest shapes, here or else on a target that must
 /// be named.
-fn fitting_round(
-    name: &str,
-    beside: Option<&str>,
+fn fitting_round<'t>(
+    texts: &'t [String],
     path: &Path,
+    operator: &Operator,
     here: &Device,
     globals: &Globals,
-) -> Result<(String, Option<&'static str>), CommandError> {
-    let catalog = Catalog::open(&globals.variants)?;
-    let rounds = SIZES.map(|size| round(name, beside, size));
+) -> Result<(&'t str, Option<&'static str>), CommandError> {
+    let catalog = Catalog::open(&globals.variants)?.of(operator);
     let others = target::built_in().map(|(name, device)| (Some(name), device));
     for (target, device) in std::iter::once((None, here)).chain(others) {
-        for text in &rounds {
+        for text in texts {
             let source = SourceFile {
                 path: path.to_owned(),
                 text: text.as_str().into(),
             };
-            let plan = Plan::new(
-                Round::from_source(source)?,
-                &catalog,
-                &PlanTarget::of(device),
-            );
-            let runs = |plan: &Plan| {
-                let mut cells = plan.cells.iter();
-                cells.all(|cell| cell.run().is_some())
-            };
+            let plan = Round::from_source(source)
+                .and_then(|round| Plan::new(round, &catalog, &PlanTarget::of(device)));
+            let runs = |plan: &Plan| plan.cells.iter().all(|cell| cell.run().is_some());
             if plan.as_ref().is_ok_and(runs) {
-                return Ok((text.clone(), target));
+                return Ok((text, target));
             }
         }
     }
     // The author will know suitable shapes.
     remark!("warning: it cannot run the shapes of its round; put in some that it can");
-    let [smallest, ..] = rounds;
-    Ok((smallest, None))
+    Ok((&texts[0], None))
 }
 
-fn round(name: &str, beside: Option<&str>, (n, k): (u32, u32)) -> String {
-    let opening = opening(name, beside);
-    format!(
-        "# Small, to be quick while {name} is being written: `dgx schema round` lists what\n\
-         # else a round can say.\n\
-         {opening}\
-         \n\
-         shapes = [\n  \
-         {{ m = 64, n = {n}, k = {k} }},\n  \
-         {{ name = \"ragged\", m = [40, 76, 5], n = {n}, k = {k} }},\n\
-         ]\n\
-         {ENDING}"
-    )
-}
-
-/// The end of every new round.
-const ENDING: &str = "\n[validate]\nseed = 1\n\n[gate]\ncorrect = true\n";
-
-/// The question and the contenders of a new round.
-fn opening(name: &str, beside: Option<&str>) -> String {
-    let (question, contenders, baseline) = match beside {
+/// A round of an operator's small problems, their sizes multiplied by `scale`.
+fn round_text(operator: &Operator, design: &str, beside: Option<&str>, scale: u64) -> String {
+    let shapes = operator.small.iter().map(|sizes| {
+        let pairs = operator.sizes.iter().zip(sizes);
+        let sizes = pairs
+            .map(|(name, size)| format!("{name} = {}", size * scale))
+            .joined(", ");
+        format!("  {{ {sizes} }},\n")
+    });
+    let shapes: String = shapes.collect();
+    let (question, contenders) = match beside {
         Some(other) => (
-            format!("Is {name} right, and is it faster than {other}?"),
-            format!("{name:?}, {other:?}"),
-            other,
+            format!("Is {design} right, and is it faster than {other}?"),
+            format!("{design:?}, {other:?}"),
         ),
-        None => (format!("Is {name} right?"), format!("{name:?}"), name),
+        None => (format!("Is {design} right?"), format!("{design:?}")),
     };
+    let (name, baseline) = (&operator.name, beside.unwrap_or(design));
     format!(
-        "question   = {question:?}\n\
+        "# The small problems of {name}, to be quick while {design} is being written.\n\
+         # `dgx schema round` lists what else a round can say.\n\
+         operator   = {name:?}\n\
+         question   = {question:?}\n\
          contenders = [{contenders}]\n\
-         baseline   = {baseline:?}\n"
+         baseline   = {baseline:?}\n\
+         \n\
+         shapes = [\n{shapes}]\n\
+         \n[validate]\nseed = 1\n\n[gate]\ncorrect = true\n"
     )
 }
 
@@ -413,7 +378,18 @@ mod tests {
     #[test]
     fn the_guide_shows_the_very_kernel() {
         let guide = include_str!("../../../../docs/variants.md");
-        assert!(guide.contains(FIRST), "docs/variants.md has another kernel");
+        let kernel = naive(operator::default_operator(), "sm_90a").expect("a kernel");
+        assert!(
+            guide.contains(&kernel),
+            "docs/variants.md has another:\n{kernel}"
+        );
+    }
+
+    #[test]
+    fn the_operator_to_begin_from_is_sound() {
+        let (operator, (_, text)) = new_operator("mine").expect("a sound operator");
+        assert_eq!(operator.name, "mine");
+        assert!(!text.contains("NAME"));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use cpp_demangle::{DemangleOptions, Symbol};
 use ptx_cuda::report::{Forms, Kernel, Line, WHOLE};
 use serde_json::json;
 
 use crate::table::{Column, Style, Table, Value};
 use dgx_core::domain::Joined;
+use dgx_run::compile::source_name;
 
 /// Everything that was launched, found and refused.
 #[derive(Default)]
@@ -34,17 +34,6 @@ fn some(forms: &BTreeSet<&str>) -> String {
     let named = forms.iter().copied().take(NAMED).joined(", ");
     let more = if forms.len() > NAMED { ", …" } else { "" };
     named + more
-}
-
-/// A kernel's name as the source has it, with template arguments and without parameters.
-fn source_name(mangled: &str) -> String {
-    let options = DemangleOptions::new()
-        .no_params()
-        .no_return_type()
-        .hide_expression_literal_types();
-    let symbol = Symbol::new(mangled).ok();
-    let name = symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok());
-    name.unwrap_or_else(|| mangled.to_owned())
 }
 
 /// Maximum length of a name in the table.

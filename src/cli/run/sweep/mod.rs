@@ -1,9 +1,7 @@
 mod into;
 mod slurm;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use self::into::{is_of, still_holds};
 use self::slurm::{check_engine, on_slurm};
@@ -138,9 +136,6 @@ pub(crate) struct Args {
     /// Also print the emulator's counters; also possible later: `dgx show --counters`
     #[arg(long, help_heading = "Output")]
     counters: bool,
-    /// Print the seconds of each stage at the end
-    #[arg(long, help_heading = "Output")]
-    timings: bool,
     #[command(flatten, next_help_heading = "Measuring")]
     compile: machine::CompileLimitFlags,
     #[command(flatten, next_help_heading = "Output")]
@@ -157,7 +152,6 @@ enum Engine {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let began = Instant::now();
     check_engine(&args)?;
     check_gpus(&args)?;
     args.into.as_deref().map_or(Ok(()), check_into)?;
@@ -219,12 +213,6 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let written = args.exports.write(&RunExport::of_run(&swept.run, &ranking));
     runs::summarise(&swept.run, args.config.as_deref(), args.counters, globals);
     written?;
-    if args.timings {
-        say!(
-            "\n{}",
-            timings(swept.seconds, began.elapsed().as_secs_f64())
-        );
-    }
     Ok(swept.exit)
 }
 
@@ -463,38 +451,4 @@ fn departures(args: &Args) -> Vec<String> {
         .chain(quick)
         .chain(time_only);
     all.chain(target).collect()
-}
-
-/// Seconds by stage, and the share that went neither to compiling nor to contenders: waiting for
-/// the oracle, and everything that no stage counts, including ranking and printing.
-fn timings(mut stages: BTreeMap<String, f64>, total: f64) -> String {
-    stages.remove("other");
-    let own = (total - stages.values().sum::<f64>()).max(0.0);
-    let oracle = stages.get("oracle").copied().unwrap_or_default();
-    let mut parts: Vec<String> = ["compile", "oracle", "validate", "measure"]
-        .iter()
-        .filter_map(|stage| Some(format!("{stage} {:.1} s", stages.get(*stage)?)))
-        .collect();
-    parts.push(format!("other {own:.1} s"));
-    let share = 100.0 * (oracle + own) / total.max(f64::MIN_POSITIVE);
-    format!(
-        "timings: {} · oracle and harness together {share:.1} %",
-        parts.join(" · ")
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oracle_is_no_contenders_time() {
-        let stages = [("compile", 4.0), ("oracle", 2.0), ("measure", 3.0)];
-        let stages = stages.map(|(stage, seconds)| (stage.to_owned(), seconds));
-        assert_eq!(
-            timings(BTreeMap::from(stages), 10.0),
-            "timings: compile 4.0 s · oracle 2.0 s · measure 3.0 s · other 1.0 s \
-             · oracle and harness together 30.0 %"
-        );
-    }
 }

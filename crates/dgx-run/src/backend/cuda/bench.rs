@@ -13,7 +13,7 @@ use crate::backend::{
     Bench, BenchSetup, CallData, Job, Observation, OperandSet, RunFailure, Timed, proven,
 };
 use crate::operator::GroupOracle;
-use crate::validate::{Passed, ProofSubject, Tolerance};
+use crate::validate::{JudgedImage, Passed, Tolerance};
 use dgx_core::config::Yardstick;
 use dgx_core::domain::{ContenderId, KernelTime, Tuning};
 
@@ -53,15 +53,15 @@ impl<'a> CudaBench<'a> {
         })
     }
 
-    fn subject(&self, contender: &ContenderId, image: String) -> ProofSubject {
-        ProofSubject {
+    fn subject(&self, contender: &ContenderId, image: String) -> JudgedImage {
+        JudgedImage {
             contender: contender.clone(),
             shape: self.shape.clone(),
             image,
         }
     }
 
-    fn add_entry(&mut self, entry: TimedCall) -> ProofSubject {
+    fn add_entry(&mut self, entry: TimedCall) -> JudgedImage {
         let subject = entry.subject().clone();
         self.entries.push(entry);
         subject
@@ -73,7 +73,7 @@ impl Bench for CudaBench<'_> {
         self.sets.len()
     }
 
-    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<ProofSubject, RunFailure> {
+    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<JudgedImage, RunFailure> {
         let subject = self.subject(job.contender, job.image.key.clone());
         let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.tools.stream));
         let prepared = PreparedCall::new(job.image, instance, job.call, stream)?;
@@ -88,7 +88,7 @@ impl Bench for CudaBench<'_> {
         name: &ContenderId,
         kept: Option<&Tuning>,
         tolerance: Tolerance,
-    ) -> Result<(ProofSubject, Option<Tuning>), String> {
+    ) -> Result<(JudgedImage, Option<Tuning>), String> {
         if *name == Yardstick::Copy.id() {
             let (operator, groups) = (self.instance.operator(), self.instance.groups());
             let stream = &self.tools.stream;
@@ -110,7 +110,7 @@ impl Bench for CudaBench<'_> {
         Ok((self.add_entry(entry), Some(tuning)))
     }
 
-    fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure> {
+    fn rehearse(&mut self, subject: &JudgedImage, data: CallData) -> Result<bool, RunFailure> {
         let entry = proven(&self.entries, TimedCall::subject, subject)?;
         self.timer.rehearse(entry, data)
     }
@@ -126,7 +126,7 @@ impl Bench for CudaBench<'_> {
 
     fn observe(
         &mut self,
-        subject: &ProofSubject,
+        subject: &JudgedImage,
         data: CallData,
     ) -> Result<Observation, RunFailure> {
         let entry = proven(&self.entries, TimedCall::subject, subject)?;

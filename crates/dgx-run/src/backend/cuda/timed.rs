@@ -10,13 +10,13 @@ use super::prepared::PreparedCall;
 use super::program::Program;
 use super::tools::Tools;
 use crate::backend::{CallData, Observation, RunFailure};
-use crate::validate::{ProofSubject, Tolerance};
+use crate::validate::{JudgedImage, Tolerance};
 
 /// Something to time: a contender's call, or the yardstick, as a graph, with all that is needed to
 /// prepare memory for it and to judge its output.
 #[derive(Debug)]
 pub(super) struct TimedCall {
-    subject: ProofSubject,
+    subject: JudgedImage,
     graph: Graph,
     work: TimedWork,
 }
@@ -56,7 +56,7 @@ impl SetPrograms {
 
 impl TimedCall {
     pub(super) fn contender(
-        subject: ProofSubject,
+        subject: JudgedImage,
         prepared: PreparedCall,
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
@@ -70,7 +70,7 @@ impl TimedCall {
     }
 
     pub(super) fn cublas(
-        subject: ProofSubject,
+        subject: JudgedImage,
         cublas: Cublas,
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
@@ -84,7 +84,7 @@ impl TimedCall {
     }
 
     pub(super) fn copy(
-        subject: ProofSubject,
+        subject: JudgedImage,
         copy: Copy,
         stream: &Stream,
     ) -> Result<Self, RunFailure> {
@@ -96,7 +96,7 @@ impl TimedCall {
     }
 
     /// The code and the shape.
-    pub(super) fn subject(&self) -> &ProofSubject {
+    pub(super) fn subject(&self) -> &JudgedImage {
         &self.subject
     }
 

@@ -1,12 +1,19 @@
-//! Products of two nvfp4 tensors by whole numbers, see [`crate::operator::blocks`].
+//! Products of two nvfp4 tensors by whole numbers, see [`dgx_blocks`].
+
+use std::sync::LazyLock;
+
+use dgx_blocks::{Left, Values, available};
+use rayon::prelude::*;
 
 use super::Evaluator;
 use super::region::Region;
-use crate::operator::{
-    blocks::{Left, available},
-    format::Packed,
-};
-use rayon::prelude::*;
+use crate::operator::format::Packed;
+use crate::operator::{decode_e2m1, decode_e4m3};
+
+static VALUES: LazyLock<Values> = LazyLock::new(|| Values {
+    elements: std::array::from_fn(|code| decode_e2m1(code as u8)),
+    scales: std::array::from_fn(|code| decode_e4m3(code as u8)),
+});
 
 /// Rows of the left tensor multiplied at a time, as in [`crate::operator::Oracle`].
 const ROWS: usize = 1024;
@@ -39,7 +46,8 @@ impl Evaluator<'_> {
             let (a, sfa) = rows_of(left, first_row + block * ROWS, count);
             product.clear();
             product.resize(out.len(), 0.0_f32);
-            Left::new(a, sfa, left.width()).multiply(elements, scales, &mut product);
+            let left = Left::new(a, sfa, left.width(), &VALUES);
+            left.multiply(elements, scales, &mut product);
             let pairs = out.par_chunks_mut(width).zip(product.par_chunks(width));
             pairs.for_each(|(out, product)| {
                 for (out, product) in out.iter_mut().zip(product) {

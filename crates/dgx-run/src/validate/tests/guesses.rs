@@ -220,7 +220,10 @@ fn zeros_are_explained_one_way() {
         assert_eq!(told(&zeros), ["is zero"], "{distribution}");
     }
     let relu = case().with(|g, u| g.max(0.0) * u);
-    assert_eq!(told(&relu), ["has relu in place of silu"]);
+    assert_eq!(
+        told(&relu),
+        ["is what a known mistake gives: relu in place of silu"]
+    );
 }
 
 #[test]

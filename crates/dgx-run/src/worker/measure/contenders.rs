@@ -1,4 +1,4 @@
-use crate::validate::{Passed, ProofSubject};
+use crate::validate::{JudgedImage, Passed};
 use dgx_core::domain::ContenderId;
 
 /// One contender that is timed.
@@ -37,7 +37,7 @@ impl TimedContenders {
 
     /// Admits the proof's subject, if it is for exactly this shape.
     pub(super) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), ProofMismatch> {
-        let ProofSubject {
+        let JudgedImage {
             contender,
             shape,
             image,
@@ -69,8 +69,8 @@ pub(super) mod tests {
     use crate::validate::{CallEffects, Tolerance, prove};
     use dgx_core::domain::Distribution;
 
-    fn subject(contender: &str, shape: &str) -> ProofSubject {
-        ProofSubject {
+    fn subject(contender: &str, shape: &str) -> JudgedImage {
+        JudgedImage {
             contender: ContenderId::from_text(contender),
             shape: shape.to_owned(),
             image: "i".to_owned(),
@@ -78,7 +78,7 @@ pub(super) mod tests {
     }
 
     /// Only judging makes a proof, so this judges an output of one element.
-    fn proof(subject: ProofSubject) -> Passed {
+    fn proof(subject: JudgedImage) -> Passed {
         let group = dgx_core::record::synthetic::group(1, 1, 16);
         let shape = dgx_core::domain::Shape {
             name: subject.shape.clone(),

@@ -16,7 +16,7 @@ use super::trace::trace;
 use crate::backend::{Backend, Bench, BenchSetup, CallData, OperandSet, RunFailure, Timed};
 use crate::operator::{Oracle, is_gated};
 use crate::validate::{
-    CallEffects, Passed, PosedOperands, ProofSubject, Tolerance, UsedProof, Wrong, prove,
+    CallEffects, JudgedImage, Passed, PosedOperands, Tolerance, UsedProof, Wrong, prove,
 };
 use blocks::{Outcome, Reading, Stopwatch, run};
 use contenders::TimedContenders;
@@ -182,7 +182,7 @@ impl<'a> Measuring<'a> {
     fn enter(
         &mut self,
         timed: &mut TimedContenders,
-        subject: &ProofSubject,
+        subject: &JudgedImage,
         twice: bool,
     ) -> Result<(), MeasureFailure> {
         match self.rehearse(subject)? {
@@ -197,7 +197,7 @@ impl<'a> Measuring<'a> {
     }
 
     /// Prepares a contender for calls.
-    fn ready(&mut self, code: &CellCode) -> Result<ProofSubject, MeasureFailure> {
+    fn ready(&mut self, code: &CellCode) -> Result<JudgedImage, MeasureFailure> {
         let image = code.fetch().map_err(MeasureFailure::Harness)?;
         let tolerance = self.tolerance(&code.contender);
         self.bench
@@ -206,7 +206,7 @@ impl<'a> Measuring<'a> {
     }
 
     /// Prepares the yardstick, on the contenders' data.
-    fn ready_yardstick(&mut self, name: &ContenderId) -> Result<ProofSubject, String> {
+    fn ready_yardstick(&mut self, name: &ContenderId) -> Result<JudgedImage, String> {
         if self.job.cells.is_empty() {
             return Err("no contender to measure".to_owned());
         }
@@ -235,10 +235,7 @@ impl<'a> Measuring<'a> {
     /// Calls a contender a few times before it is timed; returns the proof if it is right. It is
     /// judged on new data, with its variables kept: a kernel that is right once and reuses the
     /// result is found.
-    fn rehearse(
-        &mut self,
-        subject: &ProofSubject,
-    ) -> Result<Result<Passed, Wrong>, MeasureFailure> {
+    fn rehearse(&mut self, subject: &JudgedImage) -> Result<Result<Passed, Wrong>, MeasureFailure> {
         let contender = &subject.contender;
         let trouble = |failure| MeasureFailure::Contender(contender.clone(), failure);
         let rehearsals = match self.job.process {
@@ -287,7 +284,7 @@ impl<'a> Measuring<'a> {
     /// Reads back memory after the last call, for a proof.
     fn look(
         &mut self,
-        subject: &ProofSubject,
+        subject: &JudgedImage,
         data: CallData,
     ) -> Result<Result<Passed, Wrong>, RunFailure> {
         let observation = self.bench.observe(subject, data)?;

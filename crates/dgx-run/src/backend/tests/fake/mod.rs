@@ -23,7 +23,7 @@ use super::{
     Job, Loaded, Observation, RunFailure, Timed, proven,
 };
 use crate::operator::{Oracle, OutputValues};
-use crate::validate::{Passed, ProofSubject, Tolerance};
+use crate::validate::{JudgedImage, Passed, Tolerance};
 use dgx_core::config::target;
 use dgx_core::domain::{
     ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, KernelTime, Micros,
@@ -240,7 +240,7 @@ struct FakeBench<'a> {
     groups: Vec<Group>,
     /// One for each data set.
     answers: Vec<Oracle>,
-    entries: Vec<ProofSubject>,
+    entries: Vec<JudgedImage>,
     /// One for each entry.
     memories: Vec<Memory>,
     /// Those of each entry's call, by name.
@@ -254,8 +254,8 @@ impl FakeBench<'_> {
         contender: &ContenderId,
         image: String,
         kernels: Vec<String>,
-    ) -> ProofSubject {
-        let subject = ProofSubject {
+    ) -> JudgedImage {
+        let subject = JudgedImage {
             contender: contender.clone(),
             shape: self.shape.clone(),
             image,
@@ -266,8 +266,8 @@ impl FakeBench<'_> {
         subject
     }
 
-    fn place(&self, subject: &ProofSubject) -> Result<usize, RunFailure> {
-        let places: Vec<(usize, &ProofSubject)> = self.entries.iter().enumerate().collect();
+    fn place(&self, subject: &JudgedImage) -> Result<usize, RunFailure> {
+        let places: Vec<(usize, &JudgedImage)> = self.entries.iter().enumerate().collect();
         proven(&places, |(_, entry)| *entry, subject).map(|(place, _)| *place)
     }
 
@@ -275,7 +275,7 @@ impl FakeBench<'_> {
     fn call(
         &mut self,
         act: CallStage,
-        subject: &ProofSubject,
+        subject: &JudgedImage,
         data: CallData,
     ) -> Result<(CallScript, bool), RunFailure> {
         let place = self.place(subject)?;
@@ -302,7 +302,7 @@ impl Bench for FakeBench<'_> {
         self.answers.len()
     }
 
-    fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<ProofSubject, RunFailure> {
+    fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<JudgedImage, RunFailure> {
         let launches = job.call.launches.iter();
         let kernels = launches.map(|launch| launch.kernel.clone()).collect();
         Ok(self.add_entry(job.contender, job.image.key.clone(), kernels))
@@ -313,7 +313,7 @@ impl Bench for FakeBench<'_> {
         name: &ContenderId,
         kept: Option<&Tuning>,
         _tolerance: Tolerance,
-    ) -> Result<(ProofSubject, Option<Tuning>), String> {
+    ) -> Result<(JudgedImage, Option<Tuning>), String> {
         let library = self.backend.yardstick()?;
         let algorithm = Algorithm {
             code: "0".repeat(ALGORITHM_DIGITS),
@@ -330,7 +330,7 @@ impl Bench for FakeBench<'_> {
         Ok((self.add_entry(name, library, Vec::new()), Some(tuning)))
     }
 
-    fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure> {
+    fn rehearse(&mut self, subject: &JudgedImage, data: CallData) -> Result<bool, RunFailure> {
         let (_, suspect) = self.call(CallStage::Rehearsal, subject, data)?;
         Ok(suspect)
     }
@@ -364,7 +364,7 @@ impl Bench for FakeBench<'_> {
 
     fn observe(
         &mut self,
-        subject: &ProofSubject,
+        subject: &JudgedImage,
         data: CallData,
     ) -> Result<Observation, RunFailure> {
         let place = self.place(subject)?;

@@ -5,14 +5,19 @@
 //! one that adds element by element: where that is exact, the bits are the same.
 //!
 //! A third of the time of a product in f64, on machines that multiply bytes
-//! (AVX-512 VNNI). Others have [`super::oracle`]'s way.
+//! (AVX-512 VNNI). Others have the evaluator's way.
+//!
+//! A crate of its own, so that the tests have it optimised: without that, every instruction of a
+//! vector is a call.
+
+#![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::*;
 
 use rayon::prelude::*;
 
-use super::format::{decode_e2m1, decode_e4m3};
-use super::operands::SCALE_BLOCK;
+/// Elements that share a scale.
+const SCALE_BLOCK: usize = 16;
 
 /// Columns and rows whose sums are in registers together.
 const COLUMNS: usize = 32;
@@ -25,19 +30,24 @@ const WORDS: usize = SCALE_BLOCK / 4;
 const OFFSET: i32 = 12;
 
 /// Whether this machine has the instructions that [`Left::multiply`] needs.
-pub(super) fn available() -> bool {
+pub fn available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vnni")
 }
 
-/// Twice the value of an element.
-fn doubled(code: u8) -> i32 {
-    (2.0 * decode_e2m1(code)) as i32
+/// The values of the codes of e2m1 and of e4m3.
+#[derive(Debug)]
+pub struct Values {
+    /// Of e2m1.
+    pub elements: [f64; 16],
+    /// Of e4m3.
+    pub scales: [f64; 256],
 }
 
 /// Rows of A. One block after another, row by row.
-pub(super) struct Left {
+#[derive(Debug)]
+pub struct Left {
     blocks: usize,
     /// Twice the elements, four to a word.
     words: Vec<[i32; WORDS]>,
@@ -45,6 +55,7 @@ pub(super) struct Left {
     excess: Vec<i32>,
     /// A quarter of the scale: both elements were doubled.
     scales: Vec<f64>,
+    values: &'static Values,
 }
 
 /// A block of [`COLUMNS`] columns of B.
@@ -63,10 +74,10 @@ type Block = [u8; SCALE_BLOCK / 2];
 struct Doubles([[u8; 2]; 256]);
 
 impl Doubles {
-    fn plus(offset: i32) -> Self {
-        let byte = |code: u8| (doubled(code) + offset) as u8;
+    fn plus(offset: i32, values: &Values) -> Self {
+        let byte = |code: usize| ((2.0 * values.elements[code]) as i32 + offset) as u8;
         Self(std::array::from_fn(|packed| {
-            [byte(packed as u8 & 15), byte(packed as u8 >> 4)]
+            [byte(packed & 15), byte(packed >> 4)]
         }))
     }
 
@@ -82,8 +93,8 @@ impl Doubles {
 
 impl Left {
     /// Packed rows of `columns` elements and their scales.
-    pub(super) fn new(elements: &[u8], scales: &[u8], columns: usize) -> Self {
-        let doubles = Doubles::plus(0);
+    pub fn new(elements: &[u8], scales: &[u8], columns: usize, values: &'static Values) -> Self {
+        let doubles = Doubles::plus(0, values);
         let blocks = elements.as_chunks().0.par_iter();
         let words: Vec<[i32; WORDS]> = blocks.map(|block| doubles.words(block)).collect();
         let sum = |words: &[i32; WORDS]| -> i32 {
@@ -94,7 +105,10 @@ impl Left {
             blocks: columns / SCALE_BLOCK,
             excess: words.par_iter().map(|words| -OFFSET * sum(words)).collect(),
             words,
-            scales: scales.iter().map(|s| decode_e4m3(*s) / 4.0).collect(),
+            scales: (scales.iter())
+                .map(|code| values.scales[usize::from(*code)] / 4.0)
+                .collect(),
+            values,
         }
     }
 
@@ -102,7 +116,7 @@ impl Left {
     ///
     /// # Panics
     /// If this is not [`available`].
-    pub(super) fn multiply(&self, elements: &[u8], scales: &[u8], out: &mut [f32]) {
+    pub fn multiply(&self, elements: &[u8], scales: &[u8], out: &mut [f32]) {
         assert!(available(), "the caller asked");
         let n = scales.len() / self.blocks;
         let rows = self.excess.len() / self.blocks;
@@ -110,8 +124,8 @@ impl Left {
         let right = Right {
             elements: elements.as_chunks().0,
             scales,
-            doubles: Doubles::plus(OFFSET),
-            values: std::array::from_fn(|code| decode_e4m3(code as u8) as f32),
+            doubles: Doubles::plus(OFFSET, self.values),
+            values: self.values.scales.map(|value| value as f32),
         };
         for first in (0..n).step_by(AT_ONCE) {
             let columns = first..(first + AT_ONCE).min(n);
