@@ -115,7 +115,7 @@ pub(super) struct Caller<F> {
     /// It writes; or it is a read that is recorded for later writes.
     writes: bool,
     kept: bool,
-    asked: CompletionCache<F>,
+    completions: CompletionCache<F>,
     /// Whether accesses of other clusters are over, if that is the same for all.
     strangers: Option<bool>,
     /// The first conflict, and the word.
@@ -146,7 +146,7 @@ impl<F: Fn(&Trace, bool) -> bool> Caller<F> {
     fn over(&mut self, all: &Numbered<Trace>, one: Use, write: bool) -> bool {
         match self.strangers {
             Some(over) if self.is_strange(one) => over,
-            _ => self.asked.over(all, one.access(), write),
+            _ => self.completions.over(all, one.access(), write),
         }
     }
 }
@@ -345,7 +345,7 @@ impl Global {
             access,
             writes,
             kept,
-            asked: CompletionCache::new(over),
+            completions: CompletionCache::new(over),
             strangers,
             met: None,
         }

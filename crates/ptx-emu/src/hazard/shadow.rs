@@ -153,7 +153,7 @@ pub(super) struct Caller<F> {
     act: Act,
     access: Number,
     actor: Actor,
-    asked: CompletionCache<F>,
+    completions: CompletionCache<F>,
     /// A set of reads before and after adding this read of a whole word.
     next: (SetId, SetId),
     /// A set of reads that are all complete.
@@ -248,7 +248,7 @@ impl Shadow {
             act,
             access: self.accesses.number(access, hint).0,
             actor,
-            asked: CompletionCache::new(over),
+            completions: CompletionCache::new(over),
             next: (SetId::EMPTY, SetId::EMPTY),
             over: SetId::EMPTY,
             met: None,
@@ -306,7 +306,7 @@ impl Shadow {
                     bytes: WHOLE,
                 };
                 let sets = &mut self.sets;
-                let next = sets.with(old.reads, read, &self.accesses, &mut caller.asked);
+                let next = sets.with(old.reads, read, &self.accesses, &mut caller.completions);
                 caller.next = (old.reads, next);
             }
             match at.len() {
@@ -380,7 +380,7 @@ impl Shadow {
         let access = caller.access;
         let read = Read { access, bytes };
         let sets = &mut self.sets;
-        let next = sets.with(old.reads, read, &self.accesses, &mut caller.asked);
+        let next = sets.with(old.reads, read, &self.accesses, &mut caller.completions);
         self.words.reads[word as usize] = next;
         self.judge_read(&old, bytes, caller)
     }
@@ -400,7 +400,7 @@ impl Shadow {
                 met = met.or_else(|| self.judge_read(cell, bytes, caller));
                 let read = Read { access, bytes };
                 let sets = &mut self.sets;
-                cell.reads = sets.with(cell.reads, read, &self.accesses, &mut caller.asked);
+                cell.reads = sets.with(cell.reads, read, &self.accesses, &mut caller.completions);
             }
         }
         self.split.insert(word, cells);
@@ -513,8 +513,8 @@ impl Shadow {
         bytes: u8,
         caller: &mut Caller<F>,
     ) -> Option<Met> {
-        let asked = &mut caller.asked;
-        if old.bytes & bytes != 0 && !asked.over(&self.accesses, old.write, true) {
+        let completions = &mut caller.completions;
+        if old.bytes & bytes != 0 && !completions.over(&self.accesses, old.write, true) {
             return self.trace(old.write, old.lane, old.bytes).map(Met::Write);
         }
         (bytes & !old.bytes != 0).then_some(Met::Nothing)
@@ -528,15 +528,15 @@ impl Shadow {
         bytes: u8,
         caller: &mut Caller<F>,
     ) -> Option<Met> {
-        let asked = &mut caller.asked;
-        if old.bytes & bytes != 0 && !asked.over(&self.accesses, old.write, true) {
+        let completions = &mut caller.completions;
+        if old.bytes & bytes != 0 && !completions.over(&self.accesses, old.write, true) {
             return self.trace(old.write, old.lane, old.bytes).map(Met::Write);
         }
         if old.reads == caller.over {
             return None;
         }
         let early = |read: &Read| {
-            read.bytes & bytes != 0 && !asked.over(&self.accesses, read.access, false)
+            read.bytes & bytes != 0 && !completions.over(&self.accesses, read.access, false)
         };
         let Some(read) = self.sets.of(old.reads).find(early) else {
             if bytes == WHOLE {

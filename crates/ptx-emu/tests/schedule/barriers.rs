@@ -108,6 +108,19 @@ fn a_named_barrier_for_too_few_threads() {
     seen.at_least(98, 56);
 }
 
+/// When the flag is raised the consumer is asleep and nobody else awake.
+#[test]
+fn a_barrier_announced_before_the_data_are_written() {
+    let body = "mov.u32 %r4, tile; shl.b32 %r5, %r19, 2; add.u32 %r5, %r4, %r5; mov.u32 %r7, %r19;
+         setp.ne.u32 %p1, %r18, 0; @%p1 bra WAIT;
+         <<st.shared.u32 [%r5], %r19; bar.arrive 1, 64; bra DONE;>>
+         bar.arrive 1, 64; st.shared.u32 [%r5], %r19; bra DONE;
+         WAIT: bar.sync 1, 64; ld.shared.u32 %r7, [%r5];
+         DONE: st.global.u32 [%rd3], %r7;";
+    let seen = planted("announced", body, 64, &|i| i as u32 % 32);
+    seen.at_least(45, 34);
+}
+
 #[test]
 fn a_sum_over_warps_without_atomics() {
     let body = "mov.u32 %r4, tile; setp.eq.u32 %p1, %r1, 0; mov.u32 %r5, 0;

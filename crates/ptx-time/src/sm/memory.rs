@@ -75,8 +75,8 @@ impl Sm {
     /// Gets bytes from memory. Each sector comes by itself, and the last of many is later than one
     /// alone; of many rows still later. Where memory is busy all are, however few are asked for at
     /// once.
-    fn draw(&mut self, now: Ticks, asked: &MemoryRequest, m: &Machine, work: &Work<'_>) -> Given {
-        let taken = asked.bytes + asked.blocks * m.memory_piece;
+    fn draw(&mut self, now: Ticks, request: &MemoryRequest, m: &Machine, work: &Work<'_>) -> Given {
+        let taken = request.bytes + request.blocks * m.memory_piece;
         let share = match self.drawn < work.dirty_bytes {
             true => work.dirty_share,
             false => work.memory_share,
@@ -94,17 +94,17 @@ impl Sm {
             }
         };
         self.taken += taken;
-        self.drawn += asked.bytes;
+        self.drawn += request.bytes;
         let long = taken / share;
         let start = self.memory.max(now);
         self.memory = start + ticks(long);
-        let sectors = (asked.bytes / SECTOR as f64).max(1.0);
-        let rows = (asked.rows / ROWS_AT_ONCE).max(1.0);
+        let sectors = (request.bytes / SECTOR as f64).max(1.0);
+        let rows = (request.rows / ROWS_AT_ONCE).max(1.0);
         let spread = m.memory_spread * sectors.ln() + m.memory_row_spread * rows.ln();
         let busy = now + ticks(m.memory_busy_latency * load);
-        let before = asked.part + (1.0 - asked.part) * m.memory_beside;
+        let before = request.part + (1.0 - request.part) * m.memory_beside;
         let late = match self.parted {
-            false => ticks(self.late(now, asked, share, m, work.sms)),
+            false => ticks(self.late(now, request, share, m, work.sms)),
             true => 0,
         };
         let here = |turn: Ticks| turn.max(busy) + late + ticks(m.memory_latency + spread);
@@ -117,8 +117,8 @@ impl Sm {
     }
 
     /// When L2 has bytes that this SM stores. A flushed L2 is full of dirty lines, and for each byte
-    /// it takes it writes one back.
-    fn send(&mut self, now: Ticks, bytes: f64, m: &Machine, work: &Work<'_>) -> Ticks {
+    /// it takes it writes one back: the flush's first, then the call's own.
+    fn write(&mut self, now: Ticks, bytes: f64, m: &Machine, work: &Work<'_>) -> Ticks {
         self.stores = self.stores.max(now) + ticks(bytes / work.store_rate(m));
         if work.flushed {
             self.memory = self.memory.max(now) + ticks(bytes / work.memory_share);
@@ -131,14 +131,14 @@ impl Sm {
     /// Cycles by which a request is later, while all SMs ask at once, than memory's rate and their
     /// order would have it. Memory serves some later requests first. Pieces that lie apart are
     /// scattered over channels: of n for each the fullest has the root of 2n ln(channels) more.
-    fn late(&self, now: Ticks, asked: &MemoryRequest, share: f64, m: &Machine, sms: f64) -> f64 {
+    fn late(&self, now: Ticks, request: &MemoryRequest, share: f64, m: &Machine, sms: f64) -> f64 {
         let overtaking = self.coming.asked_between(now, self.memory) / share;
         let overtaken = overtaking.min(m.memory_reordering);
-        if !asked.scattered {
+        if !request.scattered {
             return overtaken;
         }
         let queue = self.memory.saturating_sub(now) as f64 / CYCLE + overtaken;
-        let piece = asked.bytes / asked.blocks / (share * sms) * m.memory_channels;
+        let piece = request.bytes / request.blocks / (share * sms) * m.memory_channels;
         overtaken + (2.0 * queue * piece * m.memory_channels.max(1.0).ln()).sqrt()
     }
 
@@ -147,14 +147,15 @@ impl Sm {
     fn bring(
         &mut self,
         (now, done): (Ticks, Ticks),
-        asked: &MemoryRequest,
+        request: &MemoryRequest,
         m: &Machine,
         work: &Work<'_>,
     ) -> Ticks {
-        let given = self.draw(now, asked, m, work);
-        let latency = ticks(asked.latency);
+        let given = self.draw(now, request, m, work);
+        let latency = ticks(request.latency);
         let done = done.max(given.meant + latency);
-        self.seen.insert(asked.place, done.max(given.all + latency));
+        self.seen
+            .insert(request.place, done.max(given.all + latency));
         done
     }
 }
@@ -167,7 +168,7 @@ impl Sim<'_> {
         let lines = f64::from(at.lines) * m.line_interval;
         state.lsu = state.lsu.max(now) + ticks(lines + f64::from(at.sectors) / m.sectors_per_cycle);
         let bytes = bytes_of(at);
-        state.send(now, bytes, m, self.work).max(state.lsu)
+        state.write(now, bytes, m, self.work).max(state.lsu)
     }
 
     /// When bytes of global memory have come, and what took longest; `cached` if the SM's own cache
@@ -203,11 +204,11 @@ impl Sim<'_> {
         state.l2 = state.l2.max(now) + ticks(bytes / rate);
         let latency = m.l2_latency + m.l2_spread * f64::from(at.sectors.max(1)).ln();
         let mut done = state.l2.max(state.lsu) + ticks(latency);
-        let asked = MemoryRequest::of(at, by_blocks, turn, cold, latency);
-        if let Some(&there) = state.seen.get(&asked.place) {
+        let request = MemoryRequest::of(at, by_blocks, turn, cold, latency);
+        if let Some(&there) = state.seen.get(&request.place) {
             done = done.max(there);
         } else if cold > 0.0 {
-            done = state.bring((now, done), &asked, m, self.work);
+            done = state.bring((now, done), &request, m, self.work);
         }
         if cached {
             state.sectors.insert(sector, done);
@@ -264,32 +265,33 @@ impl Sim<'_> {
                 state.remote.max(sent) + ticks(m.remote_latency)
             }
             Direction::Store => {
-                state.send(engine, size, m, self.work).max(sent) + ticks(m.bulk_store_latency)
+                state.write(engine, size, m, self.work).max(sent) + ticks(m.bulk_store_latency)
             }
             Direction::Load | Direction::Prefetch => {
                 state.l2 = state.l2.max(engine) + ticks(size / rate);
                 state.l2.max(sent) + ticks(m.bulk_latency)
             }
         };
-        let last = match direction {
-            Direction::Exchange => state.remote,
-            Direction::Store => state.stores,
-            Direction::Load | Direction::Prefetch => state.l2,
+        let (last, queue) = match direction {
+            Direction::Exchange => (state.remote, Cause::L2),
+            Direction::Store if state.stores == state.memory => (state.stores, Cause::Memory),
+            Direction::Store => (state.stores, Cause::L2),
+            Direction::Load | Direction::Prefetch => (state.l2, Cause::L2),
         };
         // When its last queue lets it through; what comes after that is latency.
-        let (mut reached, mut queue) = (last.max(sent), Cause::L2);
+        let (mut reached, mut queue) = (last.max(sent), queue);
         if let (Direction::Load | Direction::Prefetch, Some(at)) = (direction, at) {
             let cold = self.work.coldness(&at);
             // L2 tells how much of it others have read before.
-            let asked = MemoryRequest {
+            let request = MemoryRequest {
                 rows: f64::from(rows),
                 scattered: rows > 1,
                 ..MemoryRequest::of(&at, tensor, self.ctas[cta].turn, cold, m.bulk_latency)
             };
-            if let Some(&there) = state.seen.get(&asked.place) {
+            if let Some(&there) = state.seen.get(&request.place) {
                 done = done.max(there);
             } else if cold > 0.0 {
-                done = state.bring((engine, done), &asked, m, self.work);
+                done = state.bring((engine, done), &request, m, self.work);
                 if state.memory > state.l2.max(sent) {
                     (reached, queue) = (state.memory, Cause::Memory);
                 }

@@ -193,6 +193,18 @@ fn run_wave(
     }
 }
 
+/// Those behind a fault run too, whichever thread they are run by.
+fn run_all(env: &Env<'_>, resident: &mut [Box<Cluster<'_>>]) -> Result<Vec<Outcome>, Box<Fault>> {
+    let outcomes: Vec<Result<Outcome, Box<Fault>>> = match env.one_thread {
+        true => resident.iter_mut().map(|cluster| cluster.run()).collect(),
+        false => {
+            let all = resident.par_iter_mut().with_max_len(1);
+            all.map(|cluster| cluster.run()).collect()
+        }
+    };
+    outcomes.into_iter().collect()
+}
+
 fn run_epochs(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box<Fault>> {
     let mut adversary = Adversary::of_grid(env.seed);
     let mut per_wave = env.residency().clusters;
@@ -216,15 +228,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box
         if resident.is_empty() {
             return Ok(());
         }
-        // Those behind a fault run too, whichever thread they are run by.
-        let outcomes: Vec<Result<Outcome, Box<Fault>>> = match env.one_thread {
-            true => resident.iter_mut().map(|cluster| cluster.run()).collect(),
-            false => {
-                let all = resident.par_iter_mut().with_max_len(1);
-                all.map(|cluster| cluster.run()).collect()
-            }
-        };
-        let outcomes: Result<Vec<Outcome>, Box<Fault>> = outcomes.into_iter().collect();
+        let outcomes = run_all(env, &mut resident);
         let outcomes = match outcomes {
             Ok(outcomes) => outcomes,
             Err(fault) => return Err(total.overhear(&mut resident, fault)),

@@ -183,8 +183,8 @@ impl Cluster<'_> {
         Some((cta as usize, warp as usize))
     }
 
-    /// Whether only one warp is awake, and nothing else happens before it waits: where its turns
-    /// end makes no difference then.
+    /// Whether only one warp is awake, and nothing else happens before it waits or wakes another:
+    /// where its turns end makes no difference until then.
     #[inline(always)]
     fn is_alone(&self) -> bool {
         let [only] = &self.ctas[..] else {

@@ -45,7 +45,8 @@ pub(crate) struct Site {
     pub(crate) strides: usize,
     /// The drafts that it holds for.
     pub(crate) generation: u64,
-    /// Where in the allocation the warp before began to load.
+    /// Where in the allocation this load last began, if its lanes lay one behind the other; only
+    /// for fetching ahead.
     pub(crate) last: u64,
 }
 

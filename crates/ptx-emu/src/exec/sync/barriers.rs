@@ -88,6 +88,11 @@ impl Cluster<'_> {
         // The running warp is out of its place and counts as running.
         self.complete_bar(cta, id as usize, 0)?;
         if matches!(kind, BarKind::Arrive) {
+            let released = self.ctas[cta].named[id as usize].generation != generation;
+            if released && w.pace.is_some() {
+                // It may have been alone awake, and is not now: others may go first.
+                w.events = 1;
+            }
             return Ok(Flow::Next);
         }
         self.counters.barrier_waits += 1;
