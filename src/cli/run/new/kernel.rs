@@ -91,7 +91,8 @@ impl KernelArgs {
         let matter = format!("{head}{}\n{launch}", include.unwrap_or_default());
         let texts = [text, matter, round_text(operator, name, None, 1)];
         for (file, text) in targets.iter().zip(texts) {
-            say!("wrote {}", write(file, &text)?.display());
+            write(file, &text)?;
+            say!("wrote {}", file.display());
         }
         let round = typed(&targets[2]);
         say!("\nnext: dgx check {round}    does it take what it is given?");
