@@ -23,7 +23,7 @@ fn the_first_hour() {
     ends(&["check", "mine"], 0);
     workspace.leave_few_rows("mine");
     let text = ends(sweep, 0);
-    assert!(text.contains("validate 2/2 ok"), "{text}");
+    assert!(text.contains("validate 3/3 ok"), "{text}");
     let text = ends(&["debug", "mine", "mine", "--backend", "emu"], 0);
     assert!(text.contains("ok emulated as"), "{text}");
 
@@ -33,7 +33,7 @@ fn the_first_hour() {
     workspace.leave_few_rows("faster");
     let both = &["sweep", "configs/faster.toml", "--backend", "emu"];
     let text = ends(both, 0);
-    assert!(text.contains("validate 4/4 ok"), "{text}");
+    assert!(text.contains("validate 6/6 ok"), "{text}");
 
     // Broken: the sweep says where to look, and the look says why.
     let silu = "return x / (1 + exp(-x));";

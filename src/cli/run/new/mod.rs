@@ -284,9 +284,14 @@ fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
 /// What the sizes of an operator's small problems are multiplied by, until a design can run them.
 const SCALES: [u64; 4] = [1, 2, 4, 8];
 
-/// The rounds that a new variant may run, of the smallest shapes first.
-fn round_texts(operator: &Operator, name: &str, beside: Option<&str>) -> [String; SCALES.len()] {
-    SCALES.map(|scale| round_text(operator, name, beside, scale))
+/// The rounds that a new variant may run, of the smallest shapes first; those without groups last,
+/// because not every design takes them.
+fn round_texts(operator: &Operator, name: &str, beside: Option<&str>) -> Vec<String> {
+    let grouped = SCALES.iter().filter(|_| operator.groups);
+    let grouped = grouped.map(|scale| dense_and_ragged(operator, *scale));
+    let shapes = grouped.chain(SCALES.map(|scale| dense(operator, scale)));
+    let text = |shapes: String| round_text(operator, name, beside, &shapes);
+    shapes.map(text).collect()
 }
 
 /// A round that a new variant can run.
@@ -329,8 +334,8 @@ fn fitting_round<'t>(
     Ok(None)
 }
 
-/// A round of an operator's small problems, their sizes multiplied by `scale`.
-fn round_text(operator: &Operator, design: &str, beside: Option<&str>, scale: u64) -> String {
+/// An operator's small problems as shapes of a round, their sizes multiplied by `scale`.
+fn dense(operator: &Operator, scale: u64) -> String {
     let shapes = operator.small.iter().map(|sizes| {
         let pairs = operator.sizes.iter().zip(sizes);
         let sizes = pairs
@@ -338,7 +343,28 @@ fn round_text(operator: &Operator, design: &str, beside: Option<&str>, scale: u6
             .joined(", ");
         format!("  {{ {sizes} }},\n")
     });
-    let shapes: String = shapes.collect();
+    shapes.collect()
+}
+
+/// These, and a shape with all of them as groups (of a single problem, twice the same).
+fn dense_and_ragged(operator: &Operator, scale: u64) -> String {
+    let groups = operator.small.len().max(2);
+    let problems = || operator.small.iter().cycle().take(groups);
+    let names = operator.sizes.iter().enumerate();
+    let sizes = names.map(|(place, name)| {
+        let sizes: Vec<u64> = problems().map(|sizes| sizes[place] * scale).collect();
+        let alike = sizes.iter().all(|size| *size == sizes[0]);
+        match alike && place > 0 {
+            true => format!("{name} = {}", sizes[0]),
+            false => format!("{name} = {sizes:?}"),
+        }
+    });
+    let (dense, sizes) = (dense(operator, scale), sizes.joined(", "));
+    format!("{dense}  {{ name = \"ragged\", {sizes} }},\n")
+}
+
+/// A round of these shapes.
+fn round_text(operator: &Operator, design: &str, beside: Option<&str>, shapes: &str) -> String {
     let (question, contenders) = match beside {
         Some(other) => (
             format!("Is {design} right, and is it faster than {other}?"),
