@@ -46,7 +46,11 @@ fn mutated(text: &str, rng: &mut ChaCha8Rng) -> String {
         2 => {
             lines.remove(a);
         }
-        3 => return text[..below(text.len())].to_owned(),
+        3 => {
+            // In the midst of a character, perhaps.
+            let cut = &text.as_bytes()[..below(text.len())];
+            return String::from_utf8_lossy(cut).into_owned();
+        }
         4 => {
             let mut bytes = text.as_bytes().to_vec();
             let at = below(bytes.len());

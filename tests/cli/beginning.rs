@@ -23,7 +23,7 @@ fn the_first_hour() {
     ends(&["check", "mine"], 0);
     workspace.leave_few_rows("mine");
     let text = ends(sweep, 0);
-    assert!(text.contains("validate 2/2 ok"), "{text}");
+    assert!(text.contains("validate 3/3 ok"), "{text}");
     let text = ends(&["debug", "mine", "mine", "--backend", "emu"], 0);
     assert!(text.contains("ok emulated as"), "{text}");
 
@@ -33,7 +33,7 @@ fn the_first_hour() {
     workspace.leave_few_rows("faster");
     let both = &["sweep", "configs/faster.toml", "--backend", "emu"];
     let text = ends(both, 0);
-    assert!(text.contains("validate 4/4 ok"), "{text}");
+    assert!(text.contains("validate 6/6 ok"), "{text}");
 
     // Broken: the sweep says where to look, and the look says why.
     let silu = "return x / (1 + exp(-x));";
@@ -121,9 +121,22 @@ fn every_design_can_be_begun_from() {
         // Some are for few or for many tokens only, and are told so.
         let small = text.contains("warning: it cannot run the shapes of its round");
         assert!(small || !text.contains("warning"), "{text}");
+        assert_eq!(text.contains("it passes"), !small, "{text}");
         begun += usize::from(!small);
     }
     assert!(begun > 10, "{begun}");
+}
+
+/// The shapes are not to blame for it.
+#[test]
+fn a_mistake_in_the_design_that_is_copied_is_shown() {
+    let workspace = Workspace::begun("mine");
+    workspace.edit("variants/mine.cu", "m * cdiv(n, THREADS)", "m * cdiv(n, 0)");
+    let text = workspace.run(&["new", "next", "--from", "mine"]);
+    assert!(text.contains("variants/mine.cu"), "{text}");
+    assert!(!text.contains("it cannot run the shapes"), "{text}");
+    assert!(!text.contains("it passes"), "{text}");
+    assert!(text.ends_with("[exit 2]"), "{text}");
 }
 
 /// What runs on another chip than the one here says where.

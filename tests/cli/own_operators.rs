@@ -159,6 +159,17 @@ fn what_cannot_be_begun_is_refused() {
     workspace.run(&["new", "mine", "--operator", "softmax"]);
     let text = workspace.run(&["new", "mine", "--operator", "softmax"]);
     assert!(text.contains("there is a variant of that name"), "{text}");
+    // One file that exists keeps all of them from being written.
+    workspace.write("variants/my-norm/naive.cu", "mine");
+    let text = workspace.run(&["new", "--operator", "my-norm"]);
+    assert!(
+        text.contains("there is variants/my-norm/naive.cu"),
+        "{text}"
+    );
+    assert!(text.ends_with("[exit 2]"), "{text}");
+    for file in ["operators/my-norm.toml", "configs/my-norm.toml"] {
+        assert!(!workspace.path().join(file).exists(), "{file}");
+    }
 }
 
 /// A file that cannot tell right from wrong is refused before anything runs.

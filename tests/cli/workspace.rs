@@ -82,8 +82,6 @@ impl Workspace {
             include_str!("../fixtures/begun.cu"),
         );
         workspace.leave_few_rows(name);
-        let ragged = "{ name = \"ragged\", m = [4, 7, 1],";
-        workspace.edit(&format!("configs/{name}.toml"), "{ m = 5,", ragged);
         workspace
     }
 
@@ -91,6 +89,7 @@ impl Workspace {
     pub(crate) fn leave_few_rows(&self, name: &str) {
         let round = format!("configs/{name}.toml");
         self.edit(&round, "m = 64", "m = 8");
+        self.edit(&round, "m = [64, 5]", "m = [8, 5]");
     }
 
     pub(crate) fn new() -> Self {

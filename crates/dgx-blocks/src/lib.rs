@@ -5,7 +5,7 @@
 //! one that adds element by element: where that is exact, the bits are the same.
 //!
 //! A third of the time of a product in f64, on machines that multiply bytes
-//! (AVX-512 VNNI). Others have the evaluator's way.
+//! (AVX-512 VNNI). Other machines use the evaluator's f64 product.
 //!
 //! A crate of its own, so that the tests have it optimised: without that, every instruction of a
 //! vector is a call.
@@ -93,7 +93,14 @@ impl Doubles {
 
 impl Left {
     /// Packed rows of `columns` elements and their scales.
+    ///
+    /// # Panics
+    /// If `columns` is zero or not a multiple of 16.
     pub fn new(elements: &[u8], scales: &[u8], columns: usize, values: &'static Values) -> Self {
+        assert!(
+            columns > 0 && columns.is_multiple_of(SCALE_BLOCK),
+            "a row of {columns} elements is not made of whole blocks"
+        );
         let doubles = Doubles::plus(0, values);
         let blocks = elements.as_chunks().0.par_iter();
         let words: Vec<[i32; WORDS]> = blocks.map(|block| doubles.words(block)).collect();
@@ -247,5 +254,20 @@ impl Right<'_> {
                 panel.scales[place] = self.values[usize::from(*scale)];
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a row of 24 elements is not made of whole blocks")]
+    fn rows_that_are_not_whole_blocks_are_refused() {
+        static VALUES: Values = Values {
+            elements: [0.0; 16],
+            scales: [0.0; 256],
+        };
+        Left::new(&[0; 24], &[0; 3], 24, &VALUES);
     }
 }

@@ -240,7 +240,13 @@ fn told(machine: &Machine, fitted: &Machine, tries: &[Try<'_>], questions: &[Que
     });
     let timed: Vec<&Question> = questions.iter().filter(|q| !q.traced.case.long).collect();
     let cases = timed.par_iter().map(|question| {
-        let put_to = |machine| question.traced.put_to(machine).ok().map(|told| told.time);
+        let put_to = |machine| {
+            question
+                .traced
+                .put_to(machine)
+                .ok()
+                .map(|answer| answer.time)
+        };
         CaseFit {
             name: &question.traced.case.name,
             answer: question.time,
@@ -289,7 +295,7 @@ fn mean_loss(machine: &Machine, parameter: &Parameter, group: &[&Question]) -> f
     let squares: Vec<f64> = group
         .par_iter()
         .map(|question| match question.traced.put_to(machine) {
-            Ok(told) => square(parameter, question, told),
+            Ok(answer) => square(parameter, question, answer),
             Err(_) => f64::INFINITY,
         })
         .collect();
@@ -297,10 +303,10 @@ fn mean_loss(machine: &Machine, parameter: &Parameter, group: &[&Question]) -> f
     squares.iter().sum::<f64>() / group.len() as f64
 }
 
-fn square(parameter: &Parameter, question: &Question, told: ModelAnswer) -> f64 {
+fn square(parameter: &Parameter, question: &Question, answer: ModelAnswer) -> f64 {
     let ratio = match parameter.by_clock {
-        true => told.mhz / question.mhz.unwrap_or(f64::NAN),
-        false => told.time / question.time,
+        true => answer.mhz / question.mhz.unwrap_or(f64::NAN),
+        false => answer.time / question.time,
     };
     match ratio > 0.0 {
         true => ratio.ln().powi(2),

@@ -76,11 +76,15 @@ pub(super) fn chosen(
         }
     };
     if gate.contenders.is_empty() {
-        let asked = |c: &&ContenderRecord| match over {
+        let judged = |c: &&ContenderRecord| match over {
             ComparedWith::Contender(id) => c.id != *id && c.expect == Status::Ok,
             ComparedWith::Run(..) => true,
         };
-        let ids: Vec<ContenderId> = records.iter().filter(asked).map(|c| c.id.clone()).collect();
+        let ids: Vec<ContenderId> = records
+            .iter()
+            .filter(judged)
+            .map(|c| c.id.clone())
+            .collect();
         let alone = records.len() == 1;
         return match ids.is_empty() && alone {
             true => Err(GateError::Nobody(

@@ -65,7 +65,7 @@ impl Run {
         let names = Names::of(&header);
         Self {
             path,
-            tally: Tally::new(header.shapes.len(), names.arms()),
+            tally: Tally::new(header.shapes.len()),
             names,
             operator: header
                 .operator()

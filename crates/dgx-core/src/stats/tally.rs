@@ -18,7 +18,6 @@ pub struct Sampled {
 /// The blocks of a run, by shape, process and arm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tally {
-    arms: usize,
     blocks: usize,
     shapes: Vec<OneShape>,
 }
@@ -33,8 +32,9 @@ struct OneShape {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Process {
     blocks: u32,
-    /// The times of each arm, in the order of the blocks.
-    arms: Vec<Vec<LoggedTime>>,
+    /// The times of each arm, in the order of the blocks. Only timed arms: a small file may name
+    /// thousands of contenders, shapes and processes.
+    arms: BTreeMap<usize, Vec<LoggedTime>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,9 +45,8 @@ struct LoggedTime {
 }
 
 impl Tally {
-    pub fn new(shapes: usize, arms: usize) -> Self {
+    pub fn new(shapes: usize) -> Self {
         Self {
-            arms,
             blocks: 0,
             shapes: vec![OneShape::default(); shapes],
         }
@@ -64,11 +63,7 @@ impl Tally {
                 .or_default()
                 .add(process, sample);
         }
-        shape
-            .processes
-            .entry(process)
-            .or_default()
-            .add(block, self.arms);
+        shape.processes.entry(process).or_default().add(block);
     }
 
     /// Drops all blocks of a shape.
@@ -144,10 +139,9 @@ impl Tally {
 }
 
 impl Process {
-    fn add(&mut self, block: &[Sampled], arms: usize) {
-        self.arms.resize_with(arms, Vec::new);
+    fn add(&mut self, block: &[Sampled]) {
         for sample in block {
-            self.arms[sample.arm].push(LoggedTime {
+            self.arms.entry(sample.arm).or_default().push(LoggedTime {
                 block: self.blocks,
                 log: sample.log,
             });
@@ -156,17 +150,22 @@ impl Process {
     }
 
     fn times(&self, arm: usize) -> Moments {
-        self.arms[arm].iter().map(|time| time.log).collect()
+        self.of(arm).iter().map(|time| time.log).collect()
+    }
+
+    /// The times of an arm.
+    fn of(&self, arm: usize) -> &[LoggedTime] {
+        self.arms.get(&arm).map_or(&[], Vec::as_slice)
     }
 
     fn ratios(&self, base: usize, candidate: usize) -> Moments {
-        let mut others = self.arms[candidate].iter().peekable();
+        let mut others = self.of(candidate).iter().peekable();
         let of = |time: &LoggedTime| {
             while others.next_if(|o| o.block < time.block).is_some() {}
             let other = others.next_if(|o| o.block == time.block)?;
             Some(time.log - other.log)
         };
-        self.arms[base].iter().filter_map(of).collect()
+        self.of(base).iter().filter_map(of).collect()
     }
 }
 
@@ -207,10 +206,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn arms_without_times_take_no_memory() {
+        let (shapes, arms, processes) = (5, 2000, 1024);
+        let mut tally = Tally::new(shapes);
+        let sampled = |arm, log| Sampled {
+            arm,
+            log,
+            clock_mhz: None,
+        };
+        for shape in 0..shapes {
+            for process in 0..processes {
+                let block = [sampled(process as usize, 1.0), sampled(arms - 1, 0.5)];
+                tally.add(shape, process, &block);
+            }
+        }
+        let kept = tally.shapes.iter().flat_map(|s| s.processes.values());
+        let kept = kept.map(|process| process.arms.len()).sum::<usize>();
+        assert_eq!(kept, 2 * shapes * processes as usize);
+        let ratios = tally.ratios(4, 3, arms - 1).processes;
+        assert_eq!(ratios, [(3, Moments::from_iter([0.5]))]);
+        assert_eq!(tally.times(0, arms - 1).processes.len(), 1024);
+        assert!(tally.times(0, arms - 2).processes.is_empty());
+    }
+
     proptest! {
         #[test]
         fn pairs_are_what_their_common_blocks_say(blocks in runs(), again in runs()) {
-            let mut tally = Tally::new(1, ARMS);
+            let mut tally = Tally::new(1);
             let mut all = Vec::new();
             for part in [blocks, again] {
                 for (process, block) in &part {

@@ -105,7 +105,11 @@ fn tried_on(operator: &Operator, trials: &[SmallProblem]) -> Result<(), InputErr
         if is_zero || trials.iter().filter(telling).any(pass) {
             let (at, key) = tolerance_of(operator, place);
             let message = format!("all zeros pass for `{name}` on its own data: {key}");
-            return Err(operator.error(at, message, remedy(key)));
+            return Err(operator.error(
+                at,
+                message,
+                remedy(key, "give the inputs another `range`"),
+            ));
         }
     }
     for mistake in &operator.mistakes {
@@ -113,7 +117,10 @@ fn tried_on(operator: &Operator, trials: &[SmallProblem]) -> Result<(), InputErr
         if all.all(|trial| passes(operator, trial, mistake)) {
             let (name, (_, key)) = (&mistake.name, tolerance_of(operator, mistake.output));
             let message = format!("the mistake {name:?} passes on the operator's own data: {key}");
-            return Err(operator.error(mistake.place.clone(), message, remedy(key)));
+            let alike =
+                "give the inputs another `range`, or remove the mistake that the data cannot show";
+            let remedy = remedy(key, alike);
+            return Err(operator.error(mistake.place.clone(), message, remedy));
         }
     }
     Ok(())
@@ -136,10 +143,11 @@ fn passes(operator: &Operator, trial: &SmallProblem, mistake: &Mistake) -> bool 
 const LOOSE: &str = "the tolerance is too large";
 const SMALL: &str = "the values are too alike";
 
-fn remedy(key: &str) -> &'static str {
+/// What to do about a tolerance that is too large, or else about values that are too alike.
+fn remedy(key: &str, alike: &'static str) -> &'static str {
     match key {
         LOOSE => "give a smaller atol, or leave it out: it then follows from the type",
-        _ => "give the inputs another `range`, or remove the mistake that the data cannot show",
+        _ => alike,
     }
 }
 
@@ -174,8 +182,10 @@ mod tests {
             text: format!("{SCALED}{rest}").into(),
         };
         let operator = Operator::from_source(file).expect("right in itself");
-        check_operator(&operator)
-            .map_or_else(|error| error.message().to_owned(), |()| String::new())
+        check_operator(&operator).map_or_else(
+            |error| format!("{}; help: {}", error.message(), error.remedy()),
+            |()| String::new(),
+        )
     }
 
     #[test]
@@ -193,6 +203,7 @@ mod tests {
              value = \"y * x\"\n[out.z.mistake]\nsame = \"y * x + 0 * x\"\n",
         );
         assert!(above.contains("the mistake \"same\" passes"), "{above}");
+        assert!(above.contains("or remove the mistake"), "{above}");
         assert_eq!(report("value = \"softmax(x, -1)\"\n"), "");
         let zeros = report("value = \"softmax(x, -1)\"\natol = 0.1\n");
         assert!(zeros.contains("all zeros pass for `y`"), "{zeros}");
@@ -202,5 +213,9 @@ mod tests {
         assert!(nan.contains("`y` is NaN or infinite everywhere"), "{nan}");
         let nothing = report("value = \"x - x\"\n");
         assert!(nothing.contains("all zeros pass"), "{nothing}");
+        assert!(
+            nothing.ends_with("help: give the inputs another `range`"),
+            "{nothing}"
+        );
     }
 }

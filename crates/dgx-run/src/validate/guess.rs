@@ -27,7 +27,7 @@ const TOLD: usize = 4;
 /// A hypothesis, and how much of the sample it explains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
-    /// Begins with a verb: "equals A·B1ᵀ: …".
+    /// Begins with a verb: "is what a known mistake gives: …".
     pub what: String,
     /// Of the wrong elements that it was tested on and that can show it.
     pub share: f64,
@@ -79,7 +79,8 @@ pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
     }
 }
 
-/// Continues the description of the place: "every element" + "equals A·B1ᵀ: …".
+/// Continues the description of the place: "every element" + "is what a known mistake
+/// gives: …".
 pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
     let mut fits = hypotheses(evidence, sample);
     let found = fits.find(|fit| fit.share >= ENOUGH);

@@ -4,7 +4,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use super::{ROUNDS, refuse_existing, refused, round_text, write};
+use super::{ROUNDS, dense, refuse_existing, refused, round_text, write};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Device, Exit, Joined, counted, typed};
 use dgx_core::files;
@@ -89,9 +89,14 @@ impl KernelArgs {
         readable(name, operator, here, &format!("{head}\n{launch}"))?;
         let include = include.map(|folder| format!("include = [{}]\n", value(&folder)));
         let matter = format!("{head}{}\n{launch}", include.unwrap_or_default());
-        let texts = [text, matter, round_text(operator, name, None, 1)];
+        let texts = [
+            text,
+            matter,
+            round_text(operator, name, None, &dense(operator, 1)),
+        ];
         for (file, text) in targets.iter().zip(texts) {
-            say!("wrote {}", write(file, &text)?.display());
+            write(file, &text)?;
+            say!("wrote {}", file.display());
         }
         let round = typed(&targets[2]);
         say!("\nnext: dgx check {round}    does it take what it is given?");

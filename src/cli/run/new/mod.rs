@@ -79,7 +79,6 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if catalog.as_ref().is_some_and(known) {
         return Err(taken(name, "there is a variant of that name"));
     }
-    refuse_existing(name, &round)?;
     let (sources, beside) = match (&args.from, &catalog) {
         (None, _) => {
             let folder = args.operator.as_ref().map(|operator| home.join(operator));
@@ -99,14 +98,23 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             return Err(refused(name, &why, remedy));
         }
     };
-    let mut written = Vec::new();
-    for (path, text) in template.into_iter().chain(sources) {
-        written.push(write(&path, &text)?);
+    let files: Vec<NewFile> = template.into_iter().chain(sources).collect();
+    // All of them first: an error must not leave some of the files behind.
+    for path in files.iter().map(|(path, _)| path).chain([&round]) {
+        refuse_existing(name, path)?;
+    }
+    for (path, text) in &files {
+        write(path, text)?;
     }
     let texts = round_texts(&operator, name, beside.as_deref());
-    let (text, target) = fitting_round(&texts, &round, &operator, &here, globals)?;
-    written.push(write(&round, text)?);
-    tell(&written, &round, target);
+    let fitting = fitting_round(&texts, &round, &operator, &here, globals);
+    let fits = fitting.as_ref().ok().and_then(Option::as_ref);
+    // Written even if it has a mistake, whose message points into it.
+    write(&round, fits.map_or(texts[0].as_str(), |fit| fit.text))?;
+    for path in files.iter().map(|(path, _)| path).chain([&round]) {
+        say!("wrote {}", path.display());
+    }
+    tell_next(&round, fitting?.as_ref());
     Ok(Exit::Done)
 }
 
@@ -152,16 +160,18 @@ fn new_operator(name: &str) -> Result<(Operator, NewFile), CommandError> {
     Ok((Operator::from_source(source)?, (path, text)))
 }
 
-/// Lists the written files and the next commands.
-fn tell(written: &[PathBuf], round: &Path, target: Option<&str>) {
-    for file in written {
-        say!("wrote {}", file.display());
-    }
+/// Lists the next commands.
+fn tell_next(round: &Path, fitting: Option<&FittingRound<'_>>) {
     let round = typed(round);
+    let target = fitting.and_then(|fit| fit.target);
+    let passes = match fitting {
+        Some(_) => "it passes; this times it",
+        None => "validates it, then times it",
+    };
     // A design for another chip than the one here is emulated.
     let flag = target.map_or(String::new(), |target| format!(" --target {target}"));
     let passed = target.map_or(String::new(), |_| format!(" --{flag}"));
-    say!("\nnext: dgx sweep {round}{flag}    it passes; this times it");
+    say!("\nnext: dgx sweep {round}{flag}    {passes}");
     say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
 }
 
@@ -274,24 +284,36 @@ fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
 /// What the sizes of an operator's small problems are multiplied by, until a design can run them.
 const SCALES: [u64; 4] = [1, 2, 4, 8];
 
-/// The rounds that a new variant may run, of the smallest shapes first.
-fn round_texts(operator: &Operator, name: &str, beside: Option<&str>) -> [String; SCALES.len()] {
-    SCALES.map(|scale| round_text(operator, name, beside, scale))
+/// The rounds that a new variant may run, of the smallest shapes first; those without groups last,
+/// because not every design takes them.
+fn round_texts(operator: &Operator, name: &str, beside: Option<&str>) -> Vec<String> {
+    let grouped = SCALES.iter().filter(|_| operator.groups);
+    let grouped = grouped.map(|scale| dense_and_ragged(operator, *scale));
+    let shapes = grouped.chain(SCALES.map(|scale| dense(operator, scale)));
+    let text = |shapes: String| round_text(operator, name, beside, &shapes);
+    shapes.map(text).collect()
+}
+
+/// A round that a new variant can run.
+struct FittingRound<'t> {
+    text: &'t str,
+    /// Where, if not here.
+    target: Option<&'static str>,
 }
 
 /// The round that the new variant runs with the smallest shapes, here or else on a target that must
-/// be named.
+/// be named; or none.
 fn fitting_round<'t>(
     texts: &'t [String],
     path: &Path,
     operator: &Operator,
     here: &Device,
     globals: &Globals,
-) -> Result<(&'t str, Option<&'static str>), CommandError> {
+) -> Result<Option<FittingRound<'t>>, CommandError> {
     let catalog = Catalog::open(&globals.variants)?.of(operator);
     let others = target::built_in().map(|(name, device)| (Some(name), device));
     for (target, device) in std::iter::once((None, here)).chain(others) {
-        for text in texts {
+        for (place, text) in texts.iter().enumerate() {
             let source = SourceFile {
                 path: path.to_owned(),
                 text: text.as_str().into(),
@@ -299,18 +321,21 @@ fn fitting_round<'t>(
             let plan = Round::from_source(source)
                 .and_then(|round| Plan::new(round, &catalog, &PlanTarget::of(device)));
             let runs = |plan: &Plan| plan.cells.iter().all(|cell| cell.run().is_some());
-            if plan.as_ref().is_ok_and(runs) {
-                return Ok((text, target));
+            match plan {
+                Ok(plan) if runs(&plan) => return Ok(Some(FittingRound { text, target })),
+                // A target or larger sizes do not mend the text or the variant.
+                Err(mistake) if place == 0 && target.is_none() => return Err(mistake.into()),
+                _ => {}
             }
         }
     }
     // The author will know suitable shapes.
     remark!("warning: it cannot run the shapes of its round; put in some that it can");
-    Ok((&texts[0], None))
+    Ok(None)
 }
 
-/// A round of an operator's small problems, their sizes multiplied by `scale`.
-fn round_text(operator: &Operator, design: &str, beside: Option<&str>, scale: u64) -> String {
+/// An operator's small problems as shapes of a round, their sizes multiplied by `scale`.
+fn dense(operator: &Operator, scale: u64) -> String {
     let shapes = operator.small.iter().map(|sizes| {
         let pairs = operator.sizes.iter().zip(sizes);
         let sizes = pairs
@@ -318,7 +343,28 @@ fn round_text(operator: &Operator, design: &str, beside: Option<&str>, scale: u6
             .joined(", ");
         format!("  {{ {sizes} }},\n")
     });
-    let shapes: String = shapes.collect();
+    shapes.collect()
+}
+
+/// These, and a shape with all of them as groups (of a single problem, twice the same).
+fn dense_and_ragged(operator: &Operator, scale: u64) -> String {
+    let groups = operator.small.len().max(2);
+    let problems = || operator.small.iter().cycle().take(groups);
+    let names = operator.sizes.iter().enumerate();
+    let sizes = names.map(|(place, name)| {
+        let sizes: Vec<u64> = problems().map(|sizes| sizes[place] * scale).collect();
+        let alike = sizes.iter().all(|size| *size == sizes[0]);
+        match alike && place > 0 {
+            true => format!("{name} = {}", sizes[0]),
+            false => format!("{name} = {sizes:?}"),
+        }
+    });
+    let (dense, sizes) = (dense(operator, scale), sizes.joined(", "));
+    format!("{dense}  {{ name = \"ragged\", {sizes} }},\n")
+}
+
+/// A round of these shapes.
+fn round_text(operator: &Operator, design: &str, beside: Option<&str>, shapes: &str) -> String {
     let (question, contenders) = match beside {
         Some(other) => (
             format!("Is {design} right, and is it faster than {other}?"),
@@ -341,7 +387,7 @@ fn round_text(operator: &Operator, design: &str, beside: Option<&str>, scale: u6
 }
 
 /// Writes a file that must not exist yet.
-fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     let failed = |error: std::io::Error| {
         CommandError::could_not_run(
             format!("cannot write {}: {error}", path.display()),
@@ -352,8 +398,7 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     let mut file = File::create_new(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    Ok(path.to_owned())
+    file.write_all(text.as_bytes()).map_err(failed)
 }
 
 fn refuse_existing(name: &str, file: &Path) -> Result<(), CommandError> {

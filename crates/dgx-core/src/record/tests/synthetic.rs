@@ -125,7 +125,7 @@ pub fn shapes() -> Vec<Shape> {
 impl Synthetic {
     /// Round 4 as it might come out on a GPU, with a wrong design added.
     pub fn round4() -> Self {
-        let wrong = "every element equals A·B1ᵀ: no gate, no second GEMM";
+        let wrong = "every element is what a known mistake gives: A·B1ᵀ: no gate, no second GEMM";
         Self {
             entries: vec![
                 SyntheticContender::ok("two-pass", 1.0),

@@ -95,7 +95,7 @@ pub(super) fn run(
         }
     }
     let mut rng = ChaCha8Rng::seed_from_u64(settings.data_seed() ^ u64::from(job.process) << 32);
-    let mut tally = Tally::new(1, all.len());
+    let mut tally = Tally::new(1);
     let mut active: Vec<usize> = (0..all.len()).collect();
     let decision = loop {
         active.shuffle(&mut rng);
