@@ -272,14 +272,14 @@ impl Sim<'_> {
                 state.l2.max(sent) + ticks(m.bulk_latency)
             }
         };
-        let (last, queue) = match direction {
+        let (last, mut queue) = match direction {
             Direction::Exchange => (state.remote, Cause::L2),
             Direction::Store if state.stores == state.memory => (state.stores, Cause::Memory),
             Direction::Store => (state.stores, Cause::L2),
             Direction::Load | Direction::Prefetch => (state.l2, Cause::L2),
         };
         // When its last queue lets it through; what comes after that is latency.
-        let (mut reached, mut queue) = (last.max(sent), queue);
+        let mut reached = last.max(sent);
         if let (Direction::Load | Direction::Prefetch, Some(at)) = (direction, at) {
             let cold = self.work.coldness(&at);
             // L2 tells how much of it others have read before.
