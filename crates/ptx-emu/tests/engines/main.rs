@@ -3,28 +3,14 @@
 
 mod forms;
 mod kernels;
+mod skipped;
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use ptx_emu::{Config, Counters, Engine, Launch, Level, Memory, Module, Params};
 
 use kernels::{Draws, WORDS, kernel};
-
-/// Whether no machine code can be made here, which is then said, whatever becomes of the test's
-/// output.
-fn is_skipped() -> bool {
-    let skipped = Level::best() < Level::Avx512;
-    if skipped {
-        let test = std::thread::current();
-        let test = test.name().unwrap_or("a test");
-        _ = writeln!(
-            std::io::stderr(),
-            "{test} is skipped: machine code needs AVX-512"
-        );
-    }
-    skipped
-}
+use skipped::is_skipped;
 
 /// The kernel was compiled if that was asked for.
 fn assert_compiled(module: &Module, engine: Engine) {

@@ -1,24 +1,12 @@
 //! What runs as machine code does the same as what is interpreted.
 
-use std::io::Write;
-
 use super::*;
 use crate::{Config, Launch, Memory, Module};
 
-/// Whether no machine code can be made here, which is then said, whatever becomes of the test's
-/// output.
-fn is_skipped() -> bool {
-    let skipped = Level::best() < Level::Avx512;
-    if skipped {
-        let test = std::thread::current();
-        let test = test.name().unwrap_or("a test");
-        _ = writeln!(
-            std::io::stderr(),
-            "{test} is skipped: machine code needs AVX-512"
-        );
-    }
-    skipped
-}
+#[path = "../../../../tests/engines/skipped.rs"]
+mod skipped;
+
+use skipped::is_skipped;
 
 /// The kernel was compiled, and not interpreted, if that was asked for.
 fn assert_compiled(module: &Module, engine: Engine) {
